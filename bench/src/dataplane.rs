@@ -6,7 +6,10 @@
 //!  each case: a few rounds, the best counts
 //! ```
 //!
-//! Beside each stands `haproxy -c` on the same text: what a change that has to be checked can't be faster than.
+//! Beside each stands `haproxy -c` on the same text: what a change that has to be checked can't be faster than; and where an
+//! original Dataplane API is found, what that takes for the same.
+
+mod original;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -63,6 +66,15 @@ struct Figures {
     reloads: u32,
     peak_rss_bytes: u64,
     check_seconds: f64,
+    /// The version of the original that did the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original: Option<String>,
+    /// What it took; bytes for memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original_seconds: Option<f64>,
+    /// How many times of that ours took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio_to_original: Option<f64>,
     #[serde(skip)]
     limit: String,
 }
@@ -97,8 +109,12 @@ pub(crate) fn run(cases: &[DataplaneCase], json: bool, scale: f64) -> Result<()>
             println!("{}", serde_json::to_string(&figures)?);
         } else {
             let missed = if figures.ratio > 1.0 { "  missed" } else { "" };
+            let beside = match (&figures.original, figures.original_seconds) {
+                (Some(version), Some(took)) => format!("  the original {version}: {}", shown(*case, took)),
+                _ => String::new(),
+            };
             println!(
-                "{:<22} {:>12}  at most {:>10}  {} reloads  peak {} MiB  check {:.3} s{missed}",
+                "{:<22} {:>12}  at most {:>10}  {} reloads  peak {} MiB  check {:.3} s{missed}{beside}",
                 figures.case,
                 shown(*case, figures.seconds),
                 figures.limit,
@@ -120,22 +136,19 @@ fn shown(case: DataplaneCase, value: f64) -> String {
 }
 
 fn measure(case: DataplaneCase, backends: u32) -> Result<Figures> {
+    let original = match original::newest() {
+        Some((version, program)) => {
+            let stage = Stage::start_original(&program, backends)?;
+            Some((version, measure_on(case, &stage)?))
+        }
+        None => None,
+    };
     let stage = Stage::start(backends)?;
     let reloads = stage.reloads()?;
-    let seconds = match case {
-        DataplaneCase::ChangeInTransaction => change_in_transaction(&stage)?,
-        DataplaneCase::OpenTransaction => open_transaction(&stage)?,
-        DataplaneCase::Weight => weight(&stage)?,
-        DataplaneCase::ReadBackend => read_backend(&stage)?,
-        DataplaneCase::Weights100 => weights(&stage)?,
-        DataplaneCase::RawPush => raw_push(&stage)?,
-        DataplaneCase::MemoryStart => as_float(stage.memory("VmRSS:")?),
-        DataplaneCase::MemoryPush => {
-            raw_push(&stage)?;
-            as_float(stage.memory("VmHWM:")?)
-        }
-        DataplaneCase::Clients1000 => clients(&stage)?,
-    };
+    let seconds = measure_on(case, &stage)?;
+    let reloads = stage.reloads()?.saturating_sub(reloads);
+    let is_told = matches!(case, DataplaneCase::Weight | DataplaneCase::Weights100);
+    ensure!(!is_told || reloads == 0, "{}: {reloads} reloads for what HAProxy can be told", case.name());
     let check_seconds = stage.check_seconds()?;
     let limit = case.limit(check_seconds);
     Ok(Figures {
@@ -143,11 +156,32 @@ fn measure(case: DataplaneCase, backends: u32) -> Result<Figures> {
         case: case.name(),
         seconds,
         ratio: seconds / limit,
-        reloads: stage.reloads()?.saturating_sub(reloads),
+        reloads,
         peak_rss_bytes: stage.memory("VmHWM:")?,
         check_seconds,
+        ratio_to_original: original.as_ref().map(|(_, theirs)| seconds / theirs),
+        original_seconds: original.as_ref().map(|(_, theirs)| *theirs),
+        original: original.map(|(version, _)| version),
         limit: shown(case, limit),
     })
+}
+
+/// What a case takes: seconds, or bytes.
+fn measure_on(case: DataplaneCase, stage: &Stage) -> Result<f64> {
+    match case {
+        DataplaneCase::ChangeInTransaction => change_in_transaction(stage),
+        DataplaneCase::OpenTransaction => open_transaction(stage),
+        DataplaneCase::Weight => weight(stage),
+        DataplaneCase::ReadBackend => read_backend(stage),
+        DataplaneCase::Weights100 => weights(stage),
+        DataplaneCase::RawPush => raw_push(stage),
+        DataplaneCase::MemoryStart => Ok(as_float(stage.memory("VmRSS:")?)),
+        DataplaneCase::MemoryPush => {
+            raw_push(stage)?;
+            Ok(as_float(stage.memory("VmHWM:")?))
+        }
+        DataplaneCase::Clients1000 => clients(stage),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
@@ -203,12 +237,10 @@ fn weight(stage: &Stage) -> Result<f64> {
         let version = client.json("GET", "configuration/version", None, 200)?;
         let path = format!("configuration/backends/b{}/servers/s1?version={version}", 100 + round);
         let start = Instant::now();
-        client.json("PUT", &path, Some(&server(20 + round)), 200)?;
+        client.json("PUT", &path, Some(&server(20 + round)), stage.told())?;
         let took = start.elapsed();
-        let running =
-            client.json("GET", &format!("runtime/backends/b{}/servers/s1", 100 + round), None, 200)?;
-        ensure!(running["weight"] == 20 + round, "it is not in effect: {running}");
-        Ok(took)
+        let path = format!("runtime/backends/b{}/servers/s1", 100 + round);
+        Ok(in_effect(stage, &mut client, &path, 20 + round, start)?.unwrap_or(took))
     })
 }
 
@@ -234,12 +266,31 @@ fn weights(stage: &Stage) -> Result<f64> {
             let path = format!("configuration/backends/b{backend}/servers/s1?transaction_id={id}");
             client.json("PUT", &path, Some(&server(30 + round)), 202)?;
         }
-        client.json("PUT", &format!("transactions/{id}"), None, 200)?;
+        client.json("PUT", &format!("transactions/{id}"), None, stage.told())?;
         let took = start.elapsed();
-        let running = client.json("GET", "runtime/backends/b99/servers/s1", None, 200)?;
-        ensure!(running["weight"] == 30 + round, "it is not in effect: {running}");
-        Ok(took)
+        let path = "runtime/backends/b99/servers/s1";
+        Ok(in_effect(stage, &mut client, path, 30 + round, start)?.unwrap_or(took))
     })
+}
+
+/// Makes sure that a weight is in effect when ours has answered; of the original, how long it took until it was.
+fn in_effect(
+    stage: &Stage,
+    client: &mut Client,
+    path: &str,
+    weight: usize,
+    start: Instant,
+) -> Result<Option<Duration>> {
+    loop {
+        let (status, answer) = client.ask("GET", path, None)?;
+        let running: Json = serde_json::from_slice(&answer).unwrap_or_default();
+        if status == 200 && running["weight"] == weight {
+            return Ok(stage.original.is_some().then(|| start.elapsed()));
+        }
+        let may_wait = stage.original.is_some() && start.elapsed() < PATIENCE;
+        ensure!(may_wait, "it is not in effect: {status} {running}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn raw_push(stage: &Stage) -> Result<f64> {
@@ -296,15 +347,21 @@ fn read_for_a_while(mut clients: Vec<Client>, number: usize) -> Result<Vec<Durat
     Ok(took)
 }
 
-/// The command, and the HAProxy that it started.
+/// The command, or the original, and the HAProxy behind it.
 pub(crate) struct Stage {
-    folder: tempfile::TempDir,
     pub(crate) text: String,
+    /// The API.
     child: Child,
     address: String,
     password: String,
     program: PathBuf,
     setpoint: PathBuf,
+    /// The socket of HAProxy's master.
+    master: PathBuf,
+    /// The HAProxy of the original; ours starts one.
+    original: Option<original::Haproxy>,
+    /// It goes last.
+    folder: tempfile::TempDir,
 }
 
 impl Drop for Stage {
@@ -312,7 +369,9 @@ impl Drop for Stage {
         let _ = self.child.kill();
         let _ = self.child.wait();
         // The HAProxy outlives it: its master says which process it is.
-        if let Ok(pid) = self.master() {
+        if self.original.is_none()
+            && let Ok(pid) = self.master()
+        {
             let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
             let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
         }
@@ -347,7 +406,9 @@ impl Stage {
         std::thread::spawn(move || lines.for_each(drop));
         let password = std::fs::read_to_string(folder.path().join(".haproxy.cfg.setpoint/password"))?;
         let password = password.trim().to_owned();
-        let stage = Self { folder, text, child, address, password, program, setpoint };
+        let master = folder.path().join(".haproxy.cfg.setpoint/master.sock");
+        let stage =
+            Self { text, child, address, password, program, setpoint, master, original: None, folder };
         // What is looked at when it starts is over.
         std::thread::sleep(Duration::from_secs(1));
         Ok(stage)
@@ -385,6 +446,11 @@ impl Stage {
         let _ = self.child.wait();
     }
 
+    /// The status of a change that a running HAProxy can be told: the original reloads.
+    fn told(&self) -> u16 {
+        if self.original.is_some() { 202 } else { 200 }
+    }
+
     fn client(&self) -> Result<Client> {
         let stream = TcpStream::connect(&self.address).context("can't connect to the API")?;
         stream.set_nodelay(true)?;
@@ -402,9 +468,7 @@ impl Stage {
     }
 
     fn processes(&self) -> Result<String> {
-        let mut socket = std::os::unix::net::UnixStream::connect(
-            self.folder.path().join(".haproxy.cfg.setpoint/master.sock"),
-        )?;
+        let mut socket = std::os::unix::net::UnixStream::connect(&self.master)?;
         socket.write_all(b"show proc\n")?;
         socket.shutdown(std::net::Shutdown::Write)?;
         let mut answer = String::new();
@@ -507,7 +571,8 @@ impl Client {
         let bytes = body.map(|body| body.to_string().into_bytes());
         let body = bytes.as_deref().map(|bytes| ("application/json", bytes));
         let (status, answer) = self.ask(method, path, body)?;
-        if status != wanted {
+        // Where nothing reloads, it is done.
+        if status != wanted && (status, wanted) != (200, 202) {
             bail!("{method} {path} was answered with {status}: {}", String::from_utf8_lossy(&answer));
         }
         Ok(if answer.is_empty() { Json::Null } else { serde_json::from_slice(&answer)? })

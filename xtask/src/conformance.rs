@@ -91,7 +91,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Replays the exchanges: they are a test of the API, which is told where the recordings are, and what to show.
 fn dataplane(args: &Args) -> Result<ExitCode> {
     const PACKAGE: &str = "setpoint-dataplane-api";
-    const TESTS: [&str; 3] = [
+    const TESTS: [&str; 4] = [
+        "specification::every_operation_of_the_specifications_is_routed_and_none_beyond_but_our_own",
         "conformance::recorded_exchanges_are_answered_as_the_original_did_or_differ_for_a_reason",
         "objects::recorded_objects_become_the_lines_that_the_model_writes",
         "objects::recorded_texts_are_read_as_the_model_reads_them",
@@ -101,7 +102,7 @@ fn dataplane(args: &Args) -> Result<ExitCode> {
         (false, true) => "show",
         (false, false) => "table",
     };
-    let mut total = [0_u64; 3];
+    let (mut total, mut worst) = ([0_u64; 3], ExitCode::SUCCESS);
     for test in TESTS {
         let mut command = workspace::cargo();
         command
@@ -117,13 +118,16 @@ fn dataplane(args: &Args) -> Result<ExitCode> {
                 // What the test runner says is no line of JSON.
                 return !args.json;
             };
-            for (sum, name) in total.iter_mut().zip(["cases", "agree", "reasoned"]) {
+            // What is routed has not been answered yet.
+            let is_recorded = counts["kind"] != "specification";
+            for (sum, name) in total.iter_mut().zip(["cases", "agree", "reasoned"]).filter(|_| is_recorded) {
                 *sum += counts[name].as_u64().unwrap_or(0);
             }
             true
         })?;
+        // One that fails says so, and the others are counted all the same.
         if code != ExitCode::SUCCESS {
-            return Ok(code);
+            worst = code;
         }
     }
     if args.json {
@@ -136,7 +140,7 @@ fn dataplane(args: &Args) -> Result<ExitCode> {
             })
         );
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(worst)
 }
 
 fn print_json(report: &Report) {

@@ -1,6 +1,6 @@
 //! Lists of certificates in the storage: their entries, and what a running HAProxy is told of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use setpoint_instance::cli::Request as CliRequest;
@@ -9,7 +9,7 @@ use setpoint_instance::runtime::{Reply, Worker};
 use crate::Api;
 use crate::answer::{Answer, Problem};
 use crate::request::Request;
-use crate::storage::{Effect, settle};
+use crate::storage::{Effect, loaded, settle};
 use crate::table::{Stored, Verb};
 
 impl Api {
@@ -70,7 +70,8 @@ impl Api {
     /// Returns whether the running HAProxy has loaded a list; also if that is not known.
     async fn uses_crt_list(&self, path: &Path) -> bool {
         let settings = self.instance.settings();
-        !matches!(loaded(&self.instance.worker(), path, &settings.working_directory).await, Ok(None))
+        let lists = loaded(&self.instance.worker(), "crt-list", path, &settings.working_directory).await;
+        !lists.is_ok_and(|lists| lists.is_empty())
     }
 
     /// Tells the running HAProxy the entries that come and go. Returns whether it has them now. It can't be told of other changes
@@ -80,10 +81,20 @@ impl Api {
         let folder = &self.instance.settings().working_directory;
         let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
         let Some((gone, come)) = changes(&old, &new) else { return false };
-        let Ok(Some(list)) = loaded(&worker, path, folder).await else { return false };
+        let Ok(lists) = loaded(&worker, "crt-list", path, folder).await else { return false };
+        for list in &lists {
+            if !self.tell_entries(&worker, list, &gone, &come).await {
+                return false;
+            }
+        }
+        !lists.is_empty()
+    }
+
+    /// Tells the running HAProxy which entries go from a list, and which come. Returns whether it has them now.
+    async fn tell_entries(&self, worker: &Worker, list: &str, gone: &[&str], come: &[&str]) -> bool {
         for line in gone {
             let Ok(delete) =
-                CliRequest::new("del ssl crt-list").word(&list).and_then(|it| it.word(file(line)))
+                CliRequest::new("del ssl crt-list").word(list).and_then(|it| it.word(file(line)))
             else {
                 return false;
             };
@@ -92,10 +103,10 @@ impl Api {
             }
         }
         for line in come {
-            if !self.load_certificate(&worker, file(line)).await {
+            if !self.load_certificate(worker, file(line)).await {
                 return false;
             }
-            let add = CliRequest::new("add ssl crt-list").word(&list);
+            let add = CliRequest::new("add ssl crt-list").word(list);
             let Ok(add) = add.and_then(|add| add.payload(&format!("{line}\n"))) else { return false };
             match worker.tell(&add).await {
                 Ok(Reply::Done(answer)) if answer.contains("Success") => {}
@@ -107,7 +118,7 @@ impl Api {
 
     /// Makes the running HAProxy know a certificate that a list is going to name.
     async fn load_certificate(&self, worker: &Worker, file: &str) -> bool {
-        let path = PathBuf::from(file);
+        let path = self.instance.settings().working_directory.join(file);
         let word = |command: &'static str| CliRequest::new(command).word(file);
         let (Ok(show), Ok(new)) = (word("show ssl cert"), word("new ssl cert")) else { return false };
         match worker.ask(&show).await {
@@ -116,24 +127,8 @@ impl Api {
             Err(_) => return false,
         }
         let Ok(bytes) = std::fs::read(&path) else { return false };
-        matches!(worker.tell(&new).await, Ok(Reply::Done(_)))
-            && self.set_ssl_file("cert", &path, &bytes).await
+        matches!(worker.tell(&new).await, Ok(Reply::Done(_))) && self.set_ssl("cert", file, &bytes).await
     }
-}
-
-/// The name by which HAProxy has loaded a list; none if it has not.
-async fn loaded(
-    worker: &Worker,
-    path: &Path,
-    working_directory: &Path,
-) -> Result<Option<String>, setpoint_instance::cli::SocketError> {
-    let Reply::Done(answer) = worker.ask(&CliRequest::new("show ssl crt-list")).await? else {
-        return Ok(None);
-    };
-    let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
-    let wanted = real(path.to_owned());
-    let mut lists = answer.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    Ok(lists.find(|list| real(working_directory.join(list)) == wanted).map(str::to_owned))
 }
 
 /// The file that an entry names.

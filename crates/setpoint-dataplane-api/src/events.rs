@@ -48,7 +48,9 @@ fn shown(event: &Event) -> (&'static str, Json) {
         Event::Reloaded { id, succeeded, response } => {
             ("reload", json!({ "id": id, "succeeded": succeeded, "response": response }))
         }
-        Event::FileChanged { version } => ("file-changed", json!({ "version": version })),
+        Event::FileChanged { version, changes } => {
+            ("file-changed", json!({ "version": version, "changes": changes }))
+        }
         Event::Restored { version, reason } => ("restored", json!({ "version": version, "reason": reason })),
         Event::Drift { difference } => ("drift", json!({ "difference": difference })),
     }

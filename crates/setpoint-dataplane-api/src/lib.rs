@@ -35,6 +35,8 @@ mod table;
 mod tls;
 mod transactions;
 
+use std::time::Duration;
+
 pub use auth::{Users, UsersError};
 pub use dialect::{Dialect, UnknownDialect};
 pub use listen::{Address, ListenError, Listener};
@@ -58,6 +60,8 @@ pub struct Options {
     pub read_only: bool,
     /// The length of the longest body that is read, in bytes.
     pub longest_body: usize,
+    /// How long a client may take to send a body.
+    pub body_within: Duration,
     /// How many connections may be open at once; more have to wait.
     pub connections: usize,
     /// How many requests a second one address may make, if there is a limit.
@@ -70,6 +74,7 @@ impl Default for Options {
             strict: false,
             read_only: false,
             longest_body: 256 << 20,
+            body_within: Duration::from_mins(1),
             connections: 4_000,
             requests_per_second: None,
         }

@@ -28,8 +28,6 @@ use crate::route::{Found, Operation};
 use crate::specification::Format;
 use crate::table::{Other, Verb};
 
-/// How long a client may take to send a body.
-const BODY_WITHIN: Duration = Duration::from_mins(1);
 /// How long a connection may be open without a request.
 const IDLE_WITHIN: Duration = Duration::from_mins(2);
 /// How long what is under way may take when the API ends.
@@ -168,7 +166,7 @@ impl Api {
         }
         // The body of a client that has not authenticated is not read.
         let body = match &user {
-            Ok(_) => timeout(BODY_WITHIN, to_bytes(body, self.options.longest_body)).await,
+            Ok(_) => timeout(self.options.body_within, to_bytes(body, self.options.longest_body)).await,
             Err(_) => Ok(Ok(Bytes::default())),
         };
         let answer = match body {

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json};
 use setpoint_instance::blocking::run_blocking;
-use setpoint_instance::cli::Request as CliRequest;
+use setpoint_instance::cli::{Request as CliRequest, SocketError};
 use setpoint_instance::instance::{FileError, Replaced};
-use setpoint_instance::runtime::{ListEntry, ListKind, Reply};
+use setpoint_instance::runtime::{ListEntry, ListKind, Reply, Worker, names_of};
 use setpoint_instance::storage::{Folder, StorageError};
 
 use crate::Api;
@@ -272,16 +272,14 @@ impl Api {
         }
         let Some(entries) = ListEntry::read(kind, bytes) else { return false };
         let (worker, folder) = (self.instance.worker(), &self.instance.settings().working_directory);
-        match worker.list_of(kind, path, folder).await {
-            Ok(Some(list)) => match worker.replace_entries(kind, &list, &entries).await {
-                Ok(()) => true,
-                Err(error) => {
-                    tracing::warn!(%error, file = %path.display(), "entries could not be told, and come with a reload");
-                    false
-                }
-            },
-            Ok(None) | Err(_) => false,
+        let Ok(lists) = worker.lists_of(kind, path, folder).await else { return false };
+        for list in &lists {
+            if let Err(error) = worker.replace_entries(kind, list, &entries).await {
+                tracing::warn!(%error, list, "entries could not be told, and come with a reload");
+                return false;
+            }
         }
+        !lists.is_empty()
     }
 
     /// Tells the running HAProxy what a file holds that is neither a map nor a certificate: authorities, a list of revoked
@@ -302,17 +300,36 @@ impl Api {
         }
     }
 
-    /// Tells the running HAProxy another content of a file for TLS: of a `cert`, a `ca-file` or a `crl-file`. Returns whether it
-    /// uses it now; it does not if it never loaded the file, or if the text does not fit into its buffer.
-    pub(crate) async fn set_ssl_file(&self, kind: &'static str, path: &Path, bytes: &[u8]) -> bool {
+    /// Tells the running HAProxy another content of a file for TLS: of a `cert`, a `ca-file` or a `crl-file`, by all names that it
+    /// has for the file. Returns whether it uses it now; it does not if it never loaded the file, or if the text does not fit into
+    /// its buffer.
+    async fn set_ssl_file(&self, kind: &'static str, path: &Path, bytes: &[u8]) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = self.instance.snapshot().print();
+        // A certificate of a `crt-store` may have a name from which nobody knows its file.
+        let is_alias = |line: &str| line.trim_start().starts_with("load ") && line.contains(&name);
+        if String::from_utf8_lossy(&text).lines().any(is_alias) {
+            return false;
+        }
+        let (worker, folder) = (self.instance.worker(), &self.instance.settings().working_directory);
+        let Ok(names) = loaded(&worker, kind, path, folder).await else { return false };
+        for name in &names {
+            if !self.set_ssl(kind, name, bytes).await {
+                return false;
+            }
+        }
+        !names.is_empty()
+    }
+
+    /// Tells the running HAProxy another content of a file for TLS that it knows by a name. Returns whether it uses it now.
+    pub(crate) async fn set_ssl(&self, kind: &'static str, name: &str, bytes: &[u8]) -> bool {
         let worker = self.instance.worker();
         let Ok(text) = std::str::from_utf8(bytes) else { return false };
         if !worker.takes_payloads() {
             return false;
         }
-        let name = path.display().to_string();
         let command = |verb: &'static str| {
-            CliRequest::new(verb).word("ssl").and_then(|it| it.word(kind)).and_then(|it| it.word(&name))
+            CliRequest::new(verb).word("ssl").and_then(|it| it.word(kind)).and_then(|it| it.word(name))
         };
         let set = command("set").and_then(|set| set.payload(&without_empty_lines(text)));
         let (Ok(set), Ok(commit), Ok(abort)) = (set, command("commit"), command("abort")) else {
@@ -330,6 +347,22 @@ impl Api {
             }
         }
     }
+}
+
+/// The names by which HAProxy has loaded a file of a kind (`cert`, `ca-file`, `crl-file` or `crt-list`): one for each way in which
+/// the configuration writes its path; none if it has not.
+pub(crate) async fn loaded(
+    worker: &Worker,
+    kind: &'static str,
+    path: &Path,
+    working_directory: &Path,
+) -> Result<Vec<String>, SocketError> {
+    let Ok(request) = CliRequest::new("show ssl").word(kind) else { return Ok(Vec::new()) };
+    let Reply::Done(answer) = worker.ask(&request).await? else { return Ok(Vec::new()) };
+    let lines = answer.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    // Beside a file of authorities it says how many they are.
+    let names = lines.map(|line| line.rsplit_once(" - ").map_or(line, |(name, _)| name).to_owned());
+    Ok(names_of(path, working_directory, names))
 }
 
 fn failed_reload(why: &str) -> Problem {

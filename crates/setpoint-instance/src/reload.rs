@@ -9,7 +9,8 @@
 //! itself says who it is; it failed when the master has counted one more and no new worker came. What HAProxy printed
 //! meanwhile is passed on where its version tells.
 //!
-//! A master that has no socket, or does not let its socket reload, gets SIGUSR2. Where it can't be asked for its processes either,
+//! A master that has no socket, or does not let its socket reload, gets SIGUSR2, if its process id is one of this machine: what it
+//! says of itself in a container is the id of somebody else here. Where it can't be asked for its processes either,
 //! the system is: it failed then when a new worker has gone without having served, or none came.
 
 use std::ffi::OsString;
@@ -22,7 +23,7 @@ use rustix::process::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::cli::{Processes, Request, Socket, SocketError};
-use crate::process::{Identity, master_of, processes_of};
+use crate::process::{Identity, Start, master_of, processes_of};
 
 /// How often is looked whether a worker has come.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -65,8 +66,10 @@ impl From<&Socket> for Master {
 pub enum Outcome {
     /// A new worker serves.
     Succeeded {
-        /// Its process id.
+        /// Its process id, as HAProxy says it.
         worker: u32,
+        /// When it started, if that is known.
+        start: Option<Start>,
         /// What HAProxy printed, where it tells: warnings too.
         messages: String,
     },
@@ -97,6 +100,12 @@ pub enum ReloadError {
     /// The signal could not be sent.
     #[error("can't ask HAProxy to reload by SIGUSR2: {0}")]
     Signal(#[source] io::Error),
+    /// Its process id is not the one that it has here.
+    #[error(
+        "can't ask HAProxy to reload by SIGUSR2: its master is process {0} in a container, which is another process here, if it is one; \
+         give its socket the right to reload (`-S SOCKET,level,admin`), or name a command that reloads it"
+    )]
+    Elsewhere(u32),
     /// The command can't be started.
     #[error("can't start `{command}`, which reloads HAProxy: {source}")]
     Command {
@@ -131,7 +140,7 @@ pub enum ReloadError {
 impl ReloadError {
     /// Returns whether nobody was there to be asked: HAProxy has not read anything.
     pub(crate) fn is_unasked(&self) -> bool {
-        matches!(self, Self::Socket(_) | Self::NoMaster { .. } | Self::NoProcess(_))
+        matches!(self, Self::Socket(_) | Self::NoMaster { .. } | Self::NoProcess(_) | Self::Elsewhere(_))
     }
 
     /// Returns whether the master could not be asked by its socket: nobody listens, or it does not say what it runs.
@@ -159,11 +168,15 @@ impl Master {
     async fn processes(&self) -> Result<Processes, ReloadError> {
         match self {
             Self::Socket(socket) => {
-                let answer = socket.ask(&Request::new("show proc")).await?;
-                Processes::read(&answer).ok_or_else(|| ReloadError::NoMaster {
+                let (answer, listener) = socket.ask_listener(&Request::new("show proc")).await?;
+                let processes = Processes::read(&answer).ok_or_else(|| ReloadError::NoMaster {
                     path: socket.path().display().to_string(),
                     answer: answer.chars().take(100).collect(),
-                })
+                })?;
+                let master = processes.master.pid;
+                let is_ours = |master: Identity| master.shares_process_ids();
+                let are_ours = listener == Some(master) && Identity::of(master).is_some_and(is_ours);
+                Ok(Processes { are_ours, ..processes })
             }
             Self::Process { files, .. } => {
                 let names = || files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>();
@@ -213,7 +226,7 @@ pub async fn reload(
     let (mut has_come, mut missing_since) = (false, None);
     loop {
         match progress(&before, &master).await? {
-            Progress::Succeeded(worker) => return Ok(Outcome::Succeeded { worker, messages }),
+            Progress::Succeeded(worker, start) => return Ok(Outcome::Succeeded { worker, start, messages }),
             Progress::Failed => return Ok(Outcome::Failed { messages }),
             // A reload that something else had begun was in the way: ours was refused, or lost with its connection.
             Progress::NotBegun if messages.contains(IN_PROGRESS) || asked.elapsed() > REBINDING => {
@@ -280,6 +293,9 @@ async fn ask(
 
 /// Sends SIGUSR2 to a master. It prints nothing here.
 fn signal(before: &Processes) -> Result<String, ReloadError> {
+    if !before.are_ours {
+        return Err(ReloadError::Elsewhere(before.master.pid));
+    }
     let gone = || io::Error::new(io::ErrorKind::NotFound, "its master is no process of this machine");
     let identity = Identity::of(before.master.pid).ok_or_else(gone).map_err(ReloadError::Signal)?;
     identity.signal(Signal::USR2).map_err(ReloadError::Signal)?;
@@ -321,8 +337,8 @@ enum Progress {
     Starting,
     /// It is counted, and there are no workers but those of before.
     NoWorker,
-    /// This worker serves.
-    Succeeded(u32),
+    /// This worker serves, which has started then.
+    Succeeded(u32, Option<Start>),
     /// No new worker came.
     Failed,
 }
@@ -346,7 +362,7 @@ async fn progress(before: &Processes, master: &Master) -> Result<Progress, Reloa
         Some(worker) if !before.has_worker(worker.pid) => {
             // From 3.1 on a worker is listed while it still reads its configuration, and may yet fail.
             if master.is_serving(worker.pid).await {
-                Progress::Succeeded(worker.pid)
+                Progress::Succeeded(worker.pid, now.start_of(worker))
             } else {
                 Progress::Starting
             }

@@ -166,12 +166,13 @@ impl Folder {
     }
 
     /// Removes a file, whatever names it.
-    pub fn remove(&self, name: &str) -> Result<(), StorageError> {
-        self.delete(name, |_| None)
+    pub(crate) fn remove(&self, name: &str) -> Result<(), StorageError> {
+        let path = self.find(name)?;
+        fs::remove_file(&path).map_err(|source| StorageError::Step { step: "remove", path, source })
     }
 
-    /// Removes a file that no line names.
-    pub(crate) fn delete(
+    /// Makes sure that a file is there and that no line names it.
+    pub(crate) fn is_free(
         &self,
         name: &str,
         naming: impl FnOnce(&str) -> Option<NamingLine>,
@@ -181,7 +182,7 @@ impl Folder {
         if let Some(NamingLine { list, number, text }) = naming(&name) {
             return Err(StorageError::InUse { path, list, line: number, text });
         }
-        fs::remove_file(&path).map_err(|source| StorageError::Step { step: "remove", path, source })
+        Ok(())
     }
 }
 
@@ -235,9 +236,10 @@ mod tests {
         let files = Folder::new(folder.path());
         files.create("site.pem", b"x").unwrap();
         let line = NamingLine { list: None, number: 2, text: "crt site.pem".to_owned() };
-        let error = files.delete("site.pem", |_| Some(line)).unwrap_err();
+        let error = files.is_free("site.pem", |_| Some(line)).unwrap_err();
         assert!(matches!(error, StorageError::InUse { line: 2, .. }), "{error}");
-        files.delete("site.pem", |_| None).unwrap();
+        files.is_free("site.pem", |_| None).unwrap();
+        files.remove("site.pem").unwrap();
         assert!(matches!(files.remove("site.pem"), Err(StorageError::Missing { .. })));
     }
 

@@ -1,5 +1,6 @@
 //! HAProxy in master-worker mode, with its master and runtime sockets.
 
+mod contained;
 mod proc;
 
 use std::net::SocketAddr;
@@ -11,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
+pub use contained::Contained;
 pub use proc::Processes;
 
 use crate::part::{self, Missing};

@@ -82,7 +82,7 @@ pub use {
     consul::{Acl, Consul, ConsulCluster},
     dataplane::{Dataplane, DataplaneProgram},
     etcd::{Durability, Etcd, EtcdCluster},
-    haproxy::{Haproxy, Version},
+    haproxy::{Contained, Haproxy, Version},
     kubernetes::Kubernetes,
     load::Load,
     network::NetworkNamespace,

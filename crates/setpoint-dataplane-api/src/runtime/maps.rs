@@ -58,12 +58,15 @@ impl Api {
                 Ok(Answer::json(200, json!({ "id": id, "file": file, "description": description })))
             }
             Verb::Delete => {
-                run_command(&worker, &CliRequest::new("clear map").word(&file)?, |_| 404).await?;
+                let clear = CliRequest::new("clear map").word(&file)?;
+                let cleared = async { run_command(&worker, &clear, |_| 404).await.map(drop) };
                 if request.flag("forceDelete")? {
-                    // HAProxy keeps the map until its next reload.
-                    let _ = self.storage.folder(Stored::Map).remove(name);
-                } else if request.flag("force_sync")? {
-                    self.sync(&worker, name).await?;
+                    self.delete_map(name, cleared).await?;
+                } else {
+                    cleared.await?;
+                    if request.flag("force_sync")? {
+                        self.sync(&worker, name).await?;
+                    }
                 }
                 Ok(Answer::empty(204))
             }
@@ -156,15 +159,33 @@ impl Api {
         Ok(answer)
     }
 
+    /// Deletes the file of a map that HAProxy has cleared. One that the configuration names stays, and so do its entries: HAProxy
+    /// would not start without it.
+    async fn delete_map(
+        &self,
+        map: &str,
+        cleared: impl Future<Output = Result<(), Problem>>,
+    ) -> Result<(), Problem> {
+        let folder = self.storage.folder(Stored::Map);
+        if folder.find(map).is_err() {
+            // HAProxy keeps a map without its file until its next reload.
+            return cleared.await;
+        }
+        self.instance.delete_file_after(folder, map, cleared).await
+    }
+
     /// Writes what HAProxy holds into the file, sorted by key as the original does.
     async fn sync(&self, worker: &Worker, map: &str) -> Result<(), Problem> {
-        let mut held = entries(worker, &self.map_file(map)).await?;
-        held.sort_by(|a, b| a.key.cmp(&b.key));
-        let mut text = String::new();
-        for entry in &held {
-            text.extend([entry.key.as_str(), " ", entry.value.as_str(), "\n"]);
-        }
-        self.storage.folder(Stored::Map).replace(map, text.as_bytes())?;
+        let held = async {
+            let mut held = entries(worker, &self.map_file(map)).await?;
+            held.sort_by(|a, b| a.key.cmp(&b.key));
+            let mut text = String::new();
+            for entry in &held {
+                text.extend([entry.key.as_str(), " ", entry.value.as_str(), "\n"]);
+            }
+            Ok::<_, Problem>(text.into_bytes())
+        };
+        self.instance.write_file(self.storage.folder(Stored::Map), map, held).await?;
         Ok(())
     }
 }

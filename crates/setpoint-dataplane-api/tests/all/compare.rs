@@ -7,7 +7,7 @@
 use serde_json::Value as Json;
 
 use crate::recording::Exchange;
-use crate::replay::{Answered, Replay};
+use crate::replay::{Answered, Speaker};
 
 /// Properties of certificates: ours are others.
 const OF_CERTIFICATES: [&str; 5] = ["not_after", "not_before", "size", "sha1_finger_print", "algorithm"];
@@ -21,7 +21,7 @@ pub(crate) enum Difference {
 }
 
 /// All differences between what was recorded and what was answered.
-pub(crate) fn differences(replay: &Replay, exchange: &Exchange, ours: &Answered) -> Vec<Difference> {
+pub(crate) fn differences(speaker: &Speaker, exchange: &Exchange, ours: &Answered) -> Vec<Difference> {
     let theirs = &exchange.answer;
     let mut found = Vec::new();
     if theirs.status != ours.status {
@@ -69,14 +69,14 @@ pub(crate) fn differences(replay: &Replay, exchange: &Exchange, ours: &Answered)
             .json()
             .is_some_and(|ours| ours.get("code") == json.get("code") && ours["message"].is_string()),
         (Some(json), _) => {
-            let (mut a, mut b) = (replay.named_json(json), ours.json().unwrap_or(Json::Null));
+            let (mut a, mut b) = (speaker.named_json(json), ours.json().unwrap_or(Json::Null));
             if theirs.order_varies || is_list_of_sections(exchange) {
                 sort(&mut a);
                 sort(&mut b);
             }
             fits(&a, &b)
         }
-        (None, Some(body)) => replay.named(body) == ours.body,
+        (None, Some(body)) => speaker.named(body) == ours.body,
         (None, None) => true,
     };
     if !same {

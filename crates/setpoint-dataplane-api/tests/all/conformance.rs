@@ -40,7 +40,7 @@ async fn replay(dialect: Dialect) -> Result<Replayed, Missing> {
     let mut replayed = Replayed { dialect, counts: BTreeMap::new(), unexplained: Vec::new() };
     for exchange in &recorded {
         let ours = replay.exchange(exchange).await;
-        let found = differences(&replay, exchange, &ours);
+        let found = differences(&replay.speaker, exchange, &ours);
         let section = exchange.case.split(['.', '[']).next().unwrap_or_default().to_owned();
         let count = replayed.counts.entry(section).or_default();
         count.cases += 1;
@@ -117,7 +117,7 @@ pub(crate) fn show_line(
     } else {
         let status = status.map(|status| format!(" {status:>6} same status")).unwrap_or_default();
         println!(
-            "{kind:<6} {version:<4} {section:<24} {cases:>6} cases {agree:>6} agree {reasoned:>5} reasoned{status}"
+            "{kind:<13} {version:<4} {section:<24} {cases:>6} cases {agree:>6} agree {reasoned:>5} reasoned{status}"
         );
     }
 }

@@ -86,6 +86,20 @@ pub(crate) const REASONS: &[Reason] = &[
         },
     },
     Reason {
+        name: "a map that the configuration names is not deleted",
+        explains: |exchange, ours, differences| match exchange.case.as_str() {
+            "runtime.map.clear.force-delete" => {
+                differences == [Difference::Status(204, 409)]
+                    && ours.body.contains("referenced in haproxy conf")
+            }
+            "runtime.map.storage.after-force-delete" => differences == [Difference::Status(404, 200)],
+            "storage.maps.put-back" => {
+                differences == [Difference::Status(201, 409)] && ours.body.contains("already exists")
+            }
+            _ => false,
+        },
+    },
+    Reason {
         name: "a table that is not there, or a value that it does not store, is the client's mistake",
         explains: |exchange, _, differences| match exchange.case.as_str() {
             "runtime.stick_table.entries.missing" => differences == [Difference::Status(500, 404)],

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
@@ -31,9 +32,15 @@ impl Answered {
     }
 }
 
-/// A server, and what recorded names stand for there.
+/// Our server, and who speaks with it.
 pub(crate) struct Replay {
     pub(crate) world: World,
+    pub(crate) speaker: Speaker,
+}
+
+/// Who speaks with a server, and what recorded names stand for there.
+pub(crate) struct Speaker {
+    url: String,
     client: Client,
     pub(crate) names: BTreeMap<String, String>,
     /// The version that was recorded last, and ours.
@@ -44,10 +51,17 @@ pub(crate) struct Replay {
     reload: String,
 }
 
+/// What a server answered: the status, the headers and the body.
+type Answer = (u16, BTreeMap<String, String>, String);
+
 impl Replay {
     pub(crate) async fn start(dialect: Dialect, exchanges: &[Exchange]) -> Result<Self, Missing> {
         let raw = exchanges.iter().find(|exchange| exchange.case == "raw.get").unwrap();
-        let text = raw.answer.body.clone().unwrap();
+        Self::start_on(dialect, raw.answer.body.as_deref().unwrap()).await
+    }
+
+    /// Starts on a text in which `$D` and `$PORT0` to `$PORT5` stand for the folder and the ports.
+    pub(crate) async fn start_on(dialect: Dialect, text: &str) -> Result<Self, Missing> {
         let plan = Plan { dialect, delay: Duration::from_millis(100), ..Plan::default() };
         let world = World::start(&plan, |folder, ports| {
             let text = text.replace("$D", &folder.display().to_string());
@@ -56,41 +70,9 @@ impl Replay {
             })
         })
         .await?;
-        let client = Client::builder().no_proxy().timeout(Duration::from_mins(1)).build().unwrap();
-        let mut names = BTreeMap::new();
-        names.insert("$D".to_owned(), world.folder.path().display().to_string());
-        for (number, port) in world.ports.iter().enumerate() {
-            names.insert(format!("$PORT{number}"), port.number().to_string());
-        }
-        names.insert("$B".to_owned(), "xBOUNDx".to_owned());
-        let certificates = [certificate('a'), certificate('b')];
-        let (entry, reload) = (String::new(), String::new());
-        Ok(Self { world, client, names, versions: (1, 1), certificates, entry, reload })
-    }
-
-    /// Puts what recorded names stand for into a text.
-    pub(crate) fn named(&self, text: &str) -> String {
-        // Longer names first: `$TX10` is not `$TX1`.
-        let mut names: Vec<_> = self.names.iter().collect();
-        names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-        // `$DATE` is not `$D`.
-        let text = text.replace("$DATE", "$_ATE");
-        names.iter().fold(text, |text, (name, value)| text.replace(*name, value)).replace("$_ATE", "$DATE")
-    }
-
-    pub(crate) fn named_json(&self, json: &Json) -> Json {
-        match json {
-            // A port is a number.
-            Json::String(text) if text.starts_with("$PORT") => {
-                self.names.get(text).and_then(|port| port.parse::<u16>().ok()).map_or(Json::Null, Json::from)
-            }
-            Json::String(text) => Json::String(self.named(text)),
-            Json::Array(values) => values.iter().map(|value| self.named_json(value)).collect(),
-            Json::Object(properties) => {
-                properties.iter().map(|(name, value)| (name.clone(), self.named_json(value))).collect()
-            }
-            other => other.clone(),
-        }
+        let ports: Vec<u16> = world.ports.iter().map(setpoint_testutils::Port::number).collect();
+        let speaker = Speaker::new(world.url.clone(), world.folder.path(), &ports);
+        Ok(Self { world, speaker })
     }
 
     /// What was done between exchanges, and is not recorded.
@@ -131,13 +113,90 @@ impl Replay {
         if case == "runtime.acl.entry.get" {
             // Ours were replaced meanwhile.
             let url = format!("{}/v3/services/haproxy/runtime/acls/0/entries", self.world.url);
-            let entries = self.client.get(url).basic_auth("admin", Some("adminpwd")).send().await.unwrap();
+            let entries =
+                self.speaker.client.get(url).basic_auth("admin", Some("adminpwd")).send().await.unwrap();
             let entries: Json = serde_json::from_str(&entries.text().await.unwrap()).unwrap();
-            entries[0]["id"].as_str().unwrap_or_default().clone_into(&mut self.entry);
+            entries[0]["id"].as_str().unwrap_or_default().clone_into(&mut self.speaker.entry);
         }
         if case == "haproxy-down.health" {
             self.world.settled().await;
             self.world.stop_haproxy().await;
+        }
+    }
+
+    /// Sends a request, and returns what our server answered.
+    pub(crate) async fn exchange(&mut self, exchange: &Exchange) -> Answered {
+        self.prepare(exchange).await;
+        let (status, headers, body) = self.speaker.send(exchange).await;
+        Answered { status, headers, body, is_held: self.is_held(exchange).await }
+    }
+
+    /// Returns whether HAProxy holds the entries of the file in the storage that a request names.
+    async fn is_held(&self, exchange: &Exchange) -> bool {
+        let path = exchange.path.split('?').next().unwrap_or_default();
+        let Some((_, name)) = path.split_once("/storage/") else { return false };
+        let kind = if name.starts_with("maps/") { ListKind::Map } else { ListKind::Acl };
+        let (folder, worker) = (self.world.folder.path(), self.world.api.instance().worker());
+        let Ok(bytes) = fs::read(folder.join(name)) else { return false };
+        let Some(wanted) = ListEntry::read(kind, &bytes) else { return false };
+        let Ok(lists) = worker.lists_of(kind, &folder.join(name), folder).await else { return false };
+        let [list] = lists.as_slice() else { return false };
+        let show = CliRequest::new(if kind == ListKind::Map { "show map" } else { "show acl" });
+        let Ok(Reply::Done(shown)) = worker.ask(&show.word(list).unwrap()).await else { return false };
+        let held = shown.lines().filter(|line| !line.trim().is_empty());
+        // Each line begins with what HAProxy calls the entry.
+        let held: Vec<&str> = held.filter_map(|line| Some(line.split_once(' ')?.1)).collect();
+        let line = |entry: &ListEntry| {
+            entry.value.as_ref().map_or_else(|| entry.key.clone(), |value| format!("{} {value}", entry.key))
+        };
+        held == wanted.iter().map(line).collect::<Vec<_>>()
+    }
+}
+
+impl Speaker {
+    /// Speaks with a server whose files are in a folder, and whose HAProxy may listen on ports.
+    pub(crate) fn new(url: String, folder: &Path, ports: &[u16]) -> Self {
+        let client = Client::builder().no_proxy().timeout(Duration::from_mins(1)).build().unwrap();
+        let mut names = BTreeMap::new();
+        names.insert("$D".to_owned(), folder.display().to_string());
+        for (number, port) in ports.iter().enumerate() {
+            names.insert(format!("$PORT{number}"), port.to_string());
+        }
+        names.insert("$B".to_owned(), "xBOUNDx".to_owned());
+        let certificates = [certificate('a'), certificate('b')];
+        let (entry, reload) = (String::new(), String::new());
+        Self { url, client, names, versions: (1, 1), certificates, entry, reload }
+    }
+
+    /// Puts what recorded names stand for into a text.
+    pub(crate) fn named(&self, text: &str) -> String {
+        // Longer names first: `$TX10` is not `$TX1`.
+        let mut names: Vec<_> = self.names.iter().collect();
+        names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        // `$DATE` is not `$D`.
+        let text = text.replace("$DATE", "$_ATE");
+        names.iter().fold(text, |text, (name, value)| text.replace(*name, value)).replace("$_ATE", "$DATE")
+    }
+
+    /// Puts recorded names into a text in the place of what they stand for.
+    pub(crate) fn unnamed(&self, text: &str) -> String {
+        let mut names: Vec<_> = self.names.iter().filter(|(_, value)| !value.is_empty()).collect();
+        names.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+        names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(*value, name))
+    }
+
+    pub(crate) fn named_json(&self, json: &Json) -> Json {
+        match json {
+            // A port is a number.
+            Json::String(text) if text.starts_with("$PORT") => {
+                self.names.get(text).and_then(|port| port.parse::<u16>().ok()).map_or(Json::Null, Json::from)
+            }
+            Json::String(text) => Json::String(self.named(text)),
+            Json::Array(values) => values.iter().map(|value| self.named_json(value)).collect(),
+            Json::Object(properties) => {
+                properties.iter().map(|(name, value)| (name.clone(), self.named_json(value))).collect()
+            }
+            other => other.clone(),
         }
     }
 
@@ -197,10 +256,9 @@ impl Replay {
         Some(self.named(body).into_bytes())
     }
 
-    /// Sends a request, and returns what our server answered.
-    pub(crate) async fn exchange(&mut self, exchange: &Exchange) -> Answered {
-        self.prepare(exchange).await;
-        let url = format!("{}{}", self.world.url, self.path(exchange));
+    /// Sends a request, and returns what the server answered.
+    pub(crate) async fn send(&mut self, exchange: &Exchange) -> Answer {
+        let url = format!("{}{}", self.url, self.path(exchange));
         let mut request = self.client.request(Method::from_bytes(exchange.method.as_bytes()).unwrap(), url);
         request = match (exchange.auth.as_deref(), exchange.case.as_str()) {
             (None, _) => request.basic_auth("admin", Some("adminpwd")),
@@ -223,44 +281,23 @@ impl Replay {
         let status = response.status().as_u16();
         let headers = headers(response.headers());
         let body = response.bytes().await.unwrap();
-        let (body, is_held) = (String::from_utf8_lossy(&body).into_owned(), self.is_held(exchange).await);
-        let answered = Answered { status, headers, body, is_held };
-        self.learn(exchange, &answered);
-        answered
-    }
-
-    /// Returns whether HAProxy holds the entries of the file in the storage that a request names.
-    async fn is_held(&self, exchange: &Exchange) -> bool {
-        let path = exchange.path.split('?').next().unwrap_or_default();
-        let Some((_, name)) = path.split_once("/storage/") else { return false };
-        let kind = if name.starts_with("maps/") { ListKind::Map } else { ListKind::Acl };
-        let (folder, worker) = (self.world.folder.path(), self.world.api.instance().worker());
-        let Ok(bytes) = fs::read(folder.join(name)) else { return false };
-        let Some(wanted) = ListEntry::read(kind, &bytes) else { return false };
-        let Ok(Some(list)) = worker.list_of(kind, &folder.join(name), folder).await else { return false };
-        let show = CliRequest::new(if kind == ListKind::Map { "show map" } else { "show acl" });
-        let Ok(Reply::Done(shown)) = worker.ask(&show.word(&list).unwrap()).await else { return false };
-        let held = shown.lines().filter(|line| !line.trim().is_empty());
-        // Each line begins with what HAProxy calls the entry.
-        let held: Vec<&str> = held.filter_map(|line| Some(line.split_once(' ')?.1)).collect();
-        let line = |entry: &ListEntry| {
-            entry.value.as_ref().map_or_else(|| entry.key.clone(), |value| format!("{} {value}", entry.key))
-        };
-        held == wanted.iter().map(line).collect::<Vec<_>>()
+        let body = String::from_utf8_lossy(&body).into_owned();
+        self.learn(exchange, &headers, &body);
+        (status, headers, body)
     }
 
     /// Takes over what recorded names stand for, and where versions stand.
-    fn learn(&mut self, exchange: &Exchange, answered: &Answered) {
+    fn learn(&mut self, exchange: &Exchange, headers: &BTreeMap<String, String>, body: &str) {
         let version = |headers: &BTreeMap<String, String>| {
             headers.get("configuration-version").and_then(|version| version.parse::<i64>().ok())
         };
-        if let (Some(theirs), Some(ours)) = (version(&exchange.answer.headers), version(&answered.headers))
+        if let (Some(theirs), Some(ours)) = (version(&exchange.answer.headers), version(headers))
             && theirs > 0
             && ours > 0
         {
             self.versions = (theirs, ours);
         }
-        let Some(json) = answered.json() else { return };
+        let Ok(json) = serde_json::from_str::<Json>(body) else { return };
         if let Some(recorded) = &exchange.answer.json {
             self.learn_names(recorded, &json);
         }

@@ -3,6 +3,8 @@
 use std::fs;
 
 use serde_json::json;
+use setpoint_instance::cli::Request as CliRequest;
+use setpoint_instance::runtime::Reply;
 use setpoint_testutils::{Missing, need};
 
 use crate::found::{answer, ask, request};
@@ -160,5 +162,71 @@ async fn a_listen_section_is_an_object_with_what_frontends_and_backends_have() {
     let (status, _, body) = ask(&world, "DELETE", "configuration/listens/shop?version=6", None).await;
     assert_eq!(status, 202, "{body}");
     assert!(!fs::read_to_string(world.file()).unwrap().contains("listen shop"));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_named_in_several_ways_is_told_by_each_of_its_names() {
+    let plan = Plan::default();
+    let world = World::start(&plan, |folder, ports| {
+        std::os::unix::fs::symlink(folder.join("maps/routes.map"), folder.join("linked.map")).unwrap();
+        fs::write(folder.join("ssl/relative.pem"), certificate('a')).unwrap();
+        let folder = folder.display();
+        format!(
+            "global\n  stats socket {folder}/run.sock level admin\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\n\
+             frontend f\n  bind {}\n  http-request set-header a %[path,map({folder}/maps/routes.map)]\n  http-request set-header b %[path,map(maps/routes.map)]\n  http-request set-header c %[path,map(linked.map)]\n\
+             frontend s\n  bind {} ssl crt {folder}/ssl/site.pem\n  bind {} ssl crt ssl/site.pem\n  bind {} ssl crt ssl/relative.pem\n",
+            ports[0].address(),
+            ports[1].address(),
+            ports[2].address(),
+            ports[3].address()
+        )
+    });
+    let world = need!(world.await);
+    let show = async |command: &'static str, name: &str| {
+        let command = CliRequest::new(command).word(name).unwrap();
+        match world.api.instance().worker().ask(&command).await.unwrap() {
+            Reply::Done(answer) => answer,
+            Reply::Refused(why) => panic!("{command}: {why}"),
+        }
+    };
+    let folder = world.folder.path().display().to_string();
+    let (status, body) = put(&world, "maps/routes.map", "/new be\n".to_owned()).await;
+    assert_eq!(status, 204, "{body}");
+    for name in [&format!("{folder}/maps/routes.map"), "maps/routes.map", "linked.map"] {
+        let held = show("show map", name).await;
+        assert!(held.contains("/new be") && !held.contains("/one"), "{name}: {held}");
+    }
+    for (file, names) in [
+        ("site.pem", vec![format!("{folder}/ssl/site.pem"), "ssl/site.pem".to_owned()]),
+        ("relative.pem", vec!["ssl/relative.pem".to_owned()]),
+    ] {
+        let (status, body) = put(&world, &format!("ssl_certificates/{file}"), certificate('b')).await;
+        assert_eq!(status, 200, "{file}: {body}");
+        for name in names {
+            let held = show("show ssl cert", &name).await;
+            assert!(held.contains("CN=b.example.test"), "{name}: {held}");
+        }
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_map_that_the_configuration_names_is_neither_deleted_nor_cleared_by_force() {
+    let world = need!(world().await);
+    let map = "runtime/maps/ip.map";
+    let (status, _, body) = ask(&world, "DELETE", &format!("{map}?forceDelete=true"), None).await;
+    assert_eq!(status, 409, "{body}");
+    assert!(body.contains("referenced in haproxy conf"), "{body}");
+    assert_eq!(read(&world, "maps/ip.map"), "192.0.2.1 a\n");
+    let (_, _, body) = ask(&world, "GET", &format!("{map}/entries"), None).await;
+    assert!(body.contains("192.0.2.1"), "{body}");
+    // One that HAProxy holds and no line names any more goes.
+    let text = read(&world, "haproxy.cfg");
+    let line = text.lines().find(|line| line.contains("ip.map")).unwrap().to_owned();
+    fs::write(world.file(), text.replace(&format!("{line}\n"), "")).unwrap();
+    let (status, _, body) = ask(&world, "DELETE", &format!("{map}?forceDelete=true"), None).await;
+    assert_eq!(status, 204, "{body}");
+    assert!(!world.folder.path().join("maps/ip.map").exists());
     world.end().await;
 }

@@ -30,6 +30,16 @@ pub(crate) fn certificate(letter: char) -> String {
     format!("{}{}", parameters.self_signed(&key).unwrap().pem(), key.serialize_pem())
 }
 
+/// Puts the files into a folder that the first text of the recordings names.
+pub(crate) fn put_files(folder: &Path) {
+    for name in ["maps", "ssl", "general"] {
+        fs::create_dir(folder.join(name)).unwrap();
+    }
+    fs::write(folder.join("maps/routes.map"), "/one be\n/two other\n").unwrap();
+    fs::write(folder.join("general/blocked.acl"), "192.0.2.1\n192.0.2.2\n").unwrap();
+    fs::write(folder.join("ssl/site.pem"), certificate('a')).unwrap();
+}
+
 /// The HAProxy on which a dialect was recorded.
 pub(crate) fn haproxy_of(dialect: Dialect) -> Version {
     match dialect.version().as_str() {
@@ -94,12 +104,7 @@ impl World {
         let version = haproxy_of(plan.dialect);
         let program = version.program()?;
         let path = folder.path().to_owned();
-        for name in ["maps", "ssl", "general"] {
-            fs::create_dir(path.join(name)).unwrap();
-        }
-        fs::write(path.join("maps/routes.map"), "/one be\n/two other\n").unwrap();
-        fs::write(path.join("general/blocked.acl"), "192.0.2.1\n192.0.2.2\n").unwrap();
-        fs::write(path.join("ssl/site.pem"), certificate('a')).unwrap();
+        put_files(&path);
         let ports: Vec<Port> = (0..6).map(|_| Port::lease()).collect();
         let file = path.join("haproxy.cfg");
         fs::write(&file, text(&path, &ports)).unwrap();

@@ -54,6 +54,7 @@ use sections::{Entry, InheritedDefaults, Side};
 
 pub use crate::edit::{ChildKey, SectionKey};
 pub use operation::{Operation, OrderKey, Subject};
+pub use runtime::with_default_server;
 pub use summary::{DiffSummary, Names, Servers};
 
 /// Why two configurations can't be compared.

@@ -560,8 +560,9 @@ impl RuntimeContext<'_> {
     }
 }
 
-/// A server with what the `default-server` lines of its section say, and those of the `defaults` that govern it.
-fn with_default_server(server: &Object, section: Option<&SectionModel>, defaults: &[Object]) -> Object {
+/// A server as HAProxy runs it: with what the `default-server` lines of its section say, and those of the `defaults` that govern
+/// it, nearest first.
+pub fn with_default_server(server: &Object, section: Option<&SectionModel>, defaults: &[Object]) -> Object {
     let mut whole = server.clone();
     // What a section says wins over what its `defaults` say.
     let own = section.and_then(|model| model.object.as_ref());

@@ -1,5 +1,9 @@
 //! What a master says of itself and its workers: `show proc`.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::process::{Identity, Start};
+
 /// One process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
@@ -7,6 +11,8 @@ pub struct Process {
     pub pid: u32,
     /// For a master: how often it was asked to reload. For a worker: how many reloads it has outlived.
     pub reloads: u32,
+    /// How long it has been running, in whole seconds, if its master says so.
+    pub uptime: Option<Duration>,
 }
 
 /// The answer to `show proc`.
@@ -23,10 +29,14 @@ pub struct Processes {
     pub workers: Vec<Process>,
     /// Workers that only end what they have begun, if the last reload did not fail.
     pub old: Vec<Process>,
+    /// Whether these are the process ids that the processes have here. In a container they have others, and what has these ids
+    /// here is something else.
+    pub are_ours: bool,
 }
 
 impl Processes {
-    /// Reads the answer; none if it names no master, as that of another program would not.
+    /// Reads the answer; none if it names no master, as that of another program would not. Whose process ids it names, it does not
+    /// say.
     pub fn read(answer: &str) -> Option<Self> {
         let (mut master, mut failed) = (None, 0);
         let (mut workers, mut old) = (Vec::new(), Vec::new());
@@ -43,7 +53,8 @@ impl Processes {
                         continue;
                     };
                     let (Ok(pid), Ok(reloads)) = (pid.parse(), reloads.parse()) else { continue };
-                    let process = Process { pid, reloads };
+                    let uptime = line.split_ascii_whitespace().find_map(uptime);
+                    let process = Process { pid, reloads, uptime };
                     match kind {
                         "master" => {
                             master = Some(process);
@@ -58,7 +69,7 @@ impl Processes {
                 }
             }
         }
-        Some(Self { master: master?, failed, workers, old })
+        Some(Self { master: master?, failed, workers, old, are_ours: false })
     }
 
     /// The worker that serves; none while one is being started.
@@ -71,6 +82,28 @@ impl Processes {
     pub fn has_worker(&self, pid: u32) -> bool {
         self.workers.iter().chain(&self.old).any(|worker| worker.pid == pid)
     }
+
+    /// When one of them started: as the system knows it, or about as HAProxy says.
+    pub(crate) fn start_of(&self, process: Process) -> Option<Start> {
+        if self.are_ours {
+            return Identity::of(process.pid).map(|identity| Start::At(identity.start()));
+        }
+        // HAProxy counts by the clock of the system, as its processes were started.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        Some(Start::About(now.checked_sub(process.uptime?)?.as_secs()))
+    }
+}
+
+/// A time such as `0d00h02m07s`.
+fn uptime(word: &str) -> Option<Duration> {
+    let (days, rest) = word.strip_suffix('s')?.split_once('d')?;
+    let (hours, rest) = rest.split_once('h')?;
+    let (minutes, seconds) = rest.split_once('m')?;
+    let [days, hours, minutes, seconds] =
+        [days, hours, minutes, seconds].map(|number| number.parse::<u64>().ok());
+    let hours = days?.checked_mul(24)?.checked_add(hours?)?;
+    let seconds = hours.checked_mul(60)?.checked_add(minutes?)?.checked_mul(60)?.checked_add(seconds?)?;
+    Some(Duration::from_secs(seconds))
 }
 
 #[cfg(test)]
@@ -79,8 +112,8 @@ mod tests {
 
     const HEADING: &str = "#<PID>          <type>          <reloads>       <uptime>        <version>\n";
 
-    fn process(pid: u32, reloads: u32) -> Process {
-        Process { pid, reloads }
+    fn process(pid: u32, reloads: u32, seconds: u64) -> Process {
+        Process { pid, reloads, uptime: Some(Duration::from_secs(seconds)) }
     }
 
     #[test]
@@ -92,8 +125,8 @@ mod tests {
              # programs\n99  echo  1  0d00h00m43s  -\n\n"
         );
         let processes = Processes::read(&answer).unwrap();
-        assert_eq!(processes.master, process(1162, 5));
-        assert_eq!((processes.failed, processes.serving()), (1, Some(process(1271, 1))));
+        assert_eq!(processes.master, process(1162, 5, 127));
+        assert_eq!((processes.failed, processes.serving()), (1, Some(process(1271, 1, 0))));
         assert!(processes.has_worker(1233) && !processes.has_worker(99));
     }
 
@@ -106,8 +139,16 @@ mod tests {
             );
             Processes::read(&answer).unwrap().serving()
         };
-        assert_eq!(after(1), Some(process(29717, 1)));
+        assert_eq!(after(1), Some(process(29717, 1, 8)));
         assert_eq!(after(0), None, "a worker is being started, and the old one is on its way out");
+    }
+
+    #[test]
+    fn how_long_a_process_has_been_running_is_read() {
+        assert_eq!(uptime("2d03h04m05s"), Some(Duration::from_secs(((2 * 24 + 3) * 60 + 4) * 60 + 5)));
+        for word in ["", "0d", "s", "3.4.7-1", "ds", "18446744073709551615d00h00m00s", "0d00h00m-1s"] {
+            assert_eq!(uptime(word), None, "{word:?}");
+        }
     }
 
     #[test]

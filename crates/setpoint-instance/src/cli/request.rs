@@ -63,6 +63,12 @@ impl Request {
         self.lines.len()
     }
 
+    /// Returns whether one of its commands changes a server or a limit: what HAProxy says to these has a severity, always.
+    pub(crate) fn is_of_servers(&self) -> bool {
+        const WORDS: [&str; 4] = ["set server ", "add server ", "del server ", "set maxconn "];
+        self.lines.iter().any(|line| WORDS.iter().any(|words| line.starts_with(words)))
+    }
+
     /// How many bytes are sent, with the payload.
     #[cfg(test)]
     pub(crate) fn bytes_len(&self) -> usize {

@@ -125,19 +125,29 @@ impl Socket {
 
     /// Asks, and returns the whole answer. Bytes that are no UTF-8 are replaced: names in a configuration may hold any.
     pub async fn ask(&self, command: &Request) -> Result<String, SocketError> {
+        self.ask_listener(command).await.map(|(answer, _)| answer)
+    }
+
+    /// The same, with the process that listens, if this program sees it.
+    pub(crate) async fn ask_listener(&self, command: &Request) -> Result<(String, Option<u32>), SocketError> {
         let (path, name) = (|| self.path.clone(), || command.to_string());
         let answer = timeout(self.limits.time, self.exchange(command)).await;
         let after = self.limits.time;
-        let bytes = answer.map_err(|_| SocketError::TimedOut { path: path(), command: name(), after })??;
-        Ok(String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+        let answer = answer.map_err(|_| SocketError::TimedOut { path: path(), command: name(), after })?;
+        let (bytes, listener) = answer?;
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Ok((text, listener))
     }
 
-    async fn exchange(&self, command: &Request) -> Result<Vec<u8>, SocketError> {
+    async fn exchange(&self, command: &Request) -> Result<(Vec<u8>, Option<u32>), SocketError> {
         let unreachable = |source| SocketError::Unreachable { path: self.path.clone(), source };
         let broken =
             |source| SocketError::Broken { path: self.path.clone(), command: command.to_string(), source };
         let mut stream = UnixStream::connect(&self.path).await.map_err(unreachable)?;
+        // The system notes it when somebody listens, and tells it as it is called here: not at all, of another container.
+        let listener = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
+        let listener = listener.filter(|pid| *pid != 0);
         let bytes = [self.before.as_bytes(), &command.bytes(self.prefix)].concat();
         stream.write_all(&bytes).await.map_err(broken)?;
         // A master keeps the connection for more commands until it is told that there are none.
@@ -149,7 +159,7 @@ impl Socket {
             let (path, limit) = (self.path.clone(), self.limits.size);
             return Err(SocketError::TooLong { path, command: command.to_string(), limit });
         }
-        Ok(answer)
+        Ok((answer, listener))
     }
 }
 

@@ -8,6 +8,7 @@ use setpoint_haproxy::text::{Document, SectionKind};
 use tokio::time::Instant;
 
 use super::Instance;
+use super::inherited::Inherited;
 use crate::blocking::run_blocking;
 use crate::runtime::{AdminState, Leftover, ServerState, ServersError};
 
@@ -18,8 +19,14 @@ pub(super) fn is_in_maintenance(server: &Object) -> bool {
     server.get("maintenance").and_then(Value::as_str) == Some("enabled")
 }
 
-pub(super) fn weight(server: &Object) -> Option<i64> {
-    server.get("weight").and_then(Value::as_int)
+/// The weight of a server as it runs: HAProxy takes 1 for one that nobody says.
+pub(super) fn weight(server: &Object) -> i64 {
+    server.get("weight").and_then(Value::as_int).unwrap_or(1)
+}
+
+/// Returns whether an agent is asked about a server, which may set its weight and its state at any time.
+pub(super) fn has_agent(server: &Object) -> bool {
+    server.get("agent-check").and_then(Value::as_str) == Some("enabled")
 }
 
 /// In what the servers of a running HAProxy differ from a configuration.
@@ -48,6 +55,7 @@ impl Instance {
         }
         // What HAProxy has for itself.
         running.retain(|backend, _| !backend.starts_with('<'));
+        let inherited = Inherited::of(&text, self.inner.cx);
         let mut editor = Editor::new(text, self.inner.cx);
         let mut differences = Differences::default();
         let found = &mut differences.found;
@@ -70,7 +78,9 @@ impl Instance {
                     differences.missing = true;
                     continue;
                 };
-                found.extend(difference(server, state).map(|what| format!("server {backend}/{name} {what}")));
+                let server = inherited.whole(section.kind, &backend, server);
+                found
+                    .extend(difference(&server, state).map(|what| format!("server {backend}/{name} {what}")));
             }
             for (name, state) in running {
                 if templates.iter().any(|template| is_of(template, name)) {
@@ -100,8 +110,9 @@ fn is_of(template: &Object, name: &str) -> bool {
 
 /// In what a server that runs differs from what the configuration says of it.
 fn difference(server: &Object, state: &ServerState) -> Option<String> {
-    if let Some(weight) = weight(server).filter(|weight| *weight != state.weight()) {
-        return Some(format!("has weight {} and not {weight}", state.weight()));
+    let expected = weight(server);
+    if expected != state.weight() && !has_agent(server) {
+        return Some(format!("has weight {} and not {expected}", state.weight()));
     }
     let address = server.get("address").and_then(Value::as_str).unwrap_or_default();
     let ip = |text: &str| text.parse::<std::net::IpAddr>().ok();
@@ -111,6 +122,9 @@ fn difference(server: &Object, state: &ServerState) -> Option<String> {
     let port = server.get("port").and_then(Value::as_int).filter(|port| *port != state.number("srv_port"));
     if let Some(port) = port {
         return Some(format!("has port {} and not {port}", state.column("srv_port")));
+    }
+    if has_agent(server) {
+        return None;
     }
     let wanted = if is_in_maintenance(server) { AdminState::Maintenance } else { AdminState::Ready };
     // What a resolver or a tracked server decides is nobody's decision about this one.

@@ -107,12 +107,38 @@ impl Instance {
         }
     }
 
+    /// Writes what somebody else has into a file of a folder, such as the entries that HAProxy holds. Nobody commits or replaces a
+    /// file between the two.
+    pub async fn write_file<E: From<StorageError>>(
+        &self,
+        folder: &Folder,
+        name: &str,
+        bytes: impl Future<Output = Result<Vec<u8>, E>>,
+    ) -> Result<PathBuf, E> {
+        let _writer = self.inner.writer.lock().await;
+        let bytes = bytes.await?;
+        Ok(run_blocking(|| folder.replace(name, &bytes))?)
+    }
+
     /// Removes a file of a folder that nothing names.
     pub async fn delete_file(&self, folder: &Folder, name: &str) -> Result<(), StorageError> {
+        self.delete_file_after(folder, name, async { Ok(()) }).await
+    }
+
+    /// Removes a file of a folder that nothing names, after something else; if that fails, the file stays.
+    pub async fn delete_file_after<E: From<StorageError>>(
+        &self,
+        folder: &Folder,
+        name: &str,
+        first: impl Future<Output = Result<(), E>>,
+    ) -> Result<(), E> {
         let _writer = self.inner.writer.lock().await;
         let texts = self.read(|current| current.named_texts());
         let directory = &self.inner.settings.working_directory;
-        folder.delete(name, |name| Named::new(folder.path(), name, &texts, directory).find(&texts, directory))
+        let naming = |name: &str| Named::new(folder.path(), name, &texts, directory).find(&texts, directory);
+        folder.is_free(name, naming)?;
+        first.await?;
+        Ok(folder.remove(name)?)
     }
 }
 

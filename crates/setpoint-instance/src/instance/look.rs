@@ -1,15 +1,17 @@
 //! Which worker serves, and what it has read: whoever started it.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::{Event, Instance, Running, Standing, Writer};
 use crate::blocking::run_blocking;
-use crate::process::Identity;
+use crate::process::{Identity, Start};
 use crate::reload;
 use crate::runtime::Leftover;
 
 /// How exactly it is known when a process started, and a file was written.
 const PRECISION: Duration = Duration::from_millis(100);
+/// How exactly HAProxy says when a process started that this program does not see.
+const ABOUT: Duration = Duration::from_millis(1100);
 
 impl Instance {
     /// Finds out whether the running HAProxy has read the files as they are. What it has not read is loaded, if it was this
@@ -20,13 +22,14 @@ impl Instance {
         }
         let Ok(processes) = reload::processes(self.master()).await else { return };
         let Some(serving) = processes.serving() else { return };
-        if writer.record.is_of(serving.pid) {
+        let start = processes.start_of(serving);
+        if writer.record.is_of(serving.pid, start) {
             if writer.record.loaded.as_ref() != Some(&self.hash_of_current()) {
                 self.report_unread();
                 self.order_reload();
             }
         } else {
-            self.take_worker(writer, serving.pid);
+            self.take_worker(writer, serving.pid, start);
         }
         // Nobody changes anything until it is compared.
         let Ok(Some(states)) = self.worker().servers(None).await else { return };
@@ -54,7 +57,8 @@ impl Instance {
         let mut writer = self.inner.writer.lock().await;
         let Ok(processes) = reload::processes(self.master()).await else { return };
         let Some(serving) = processes.serving() else { return };
-        if writer.record.is_of(serving.pid) || !self.master().is_serving(serving.pid).await {
+        let start = processes.start_of(serving);
+        if writer.record.is_of(serving.pid, start) || !self.master().is_serving(serving.pid).await {
             return;
         }
         self.emit(Event::Drift {
@@ -63,14 +67,14 @@ impl Instance {
                 serving.pid
             ),
         });
-        self.take_worker(&mut writer, serving.pid);
+        self.take_worker(&mut writer, serving.pid, start);
         self.report_differences().await;
     }
 
     async fn another_serves(&self) -> bool {
         let Ok(processes) = reload::processes(self.master()).await else { return false };
         match (processes.serving(), self.inner.writer.try_lock()) {
-            (Some(serving), Ok(writer)) => !writer.record.is_of(serving.pid),
+            (Some(serving), Ok(writer)) => !writer.record.is_of(serving.pid, processes.start_of(serving)),
             // Who writes at this moment may be reloading.
             _ => false,
         }
@@ -87,12 +91,12 @@ impl Instance {
     }
 
     /// Takes a worker that somebody else started for the one that serves.
-    fn take_worker(&self, writer: &mut Writer, pid: u32) {
+    fn take_worker(&self, writer: &mut Writer, pid: u32, start: Option<Start>) {
         // They went with the worker that had them.
         self.state().leftovers.clear();
         writer.changed_servers.clear();
-        writer.record.set_worker(pid);
-        if self.has_read(writer, pid) {
+        writer.record.set_worker(pid, start);
+        if self.has_read(writer, pid, start) {
             let (whole, reload_waits) = {
                 let state = self.state();
                 (state.current.whole().into_owned(), state.reloads.due().is_some())
@@ -109,20 +113,25 @@ impl Instance {
     }
 
     /// Returns whether a worker was started after the files were written; also if that is not known.
-    fn has_read(&self, writer: &Writer, pid: u32) -> bool {
-        let Some(started) = Identity::of(pid).and_then(Identity::started_at) else { return true };
+    fn has_read(&self, writer: &Writer, pid: u32, start: Option<Start>) -> bool {
+        let (started, precision) = match start {
+            Some(Start::At(_)) => (Identity::of(pid).and_then(Identity::started_at), PRECISION),
+            Some(Start::About(seconds)) => (UNIX_EPOCH.checked_add(Duration::from_secs(seconds)), ABOUT),
+            None => (None, PRECISION),
+        };
+        let Some(started) = started else { return true };
         // As they were when they were read here: whoever edits one now has another version.
         let signatures = self.state().signatures.clone();
         // One that somebody has edited since this program began, or wrote, may be just too late for the worker.
         let until = if signatures == writer.record.files {
-            started.checked_add(PRECISION)
+            started.checked_add(precision)
         } else {
-            started.checked_sub(PRECISION)
+            started.checked_sub(precision)
         };
         let mut files = signatures.iter().flatten().filter_map(|signature| {
             let (seconds, nanoseconds) = signature.modified.max(signature.changed);
             let since = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanoseconds).ok()?);
-            SystemTime::UNIX_EPOCH.checked_add(since)
+            UNIX_EPOCH.checked_add(since)
         });
         files.all(|written| until.is_none_or(|until| written <= until))
     }

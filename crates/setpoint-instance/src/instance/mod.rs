@@ -14,6 +14,7 @@ mod commit;
 mod differences;
 mod files;
 mod good;
+mod inherited;
 mod lock;
 mod look;
 mod operator;
@@ -52,6 +53,11 @@ pub use settings::Settings;
 use standing::{Running, Standing};
 use transactions::Transactions;
 pub use transactions::{Transaction, TransactionStatus, new_id};
+
+/// How many changes of a file that somebody else changed are named.
+const NAMED_CHANGES: usize = 50;
+/// What is said of a file in which somebody else changed nothing that HAProxy reads.
+const ONLY_WRITING: &str = "only comments, blanks or the way in which words are written";
 
 /// Events that nobody has read yet; who is slower misses the oldest.
 const EVENTS: usize = 256;
@@ -135,6 +141,9 @@ pub enum Event {
     FileChanged {
         /// The version it has now.
         version: u64,
+        /// What it has changed, an operation each; of very many the first, and how many more there are. None where HAProxy reads the
+        /// same.
+        changes: Vec<String>,
     },
     /// The last good text was written back.
     Restored {
@@ -164,8 +173,9 @@ impl Event {
             Self::Reloaded { id, response, .. } => {
                 tracing::error!(id = id.as_deref().unwrap_or("forced"), response, "HAProxy has not reloaded");
             }
-            Self::FileChanged { version } => {
-                tracing::warn!(version, "somebody else changed the configuration");
+            Self::FileChanged { version, changes } => {
+                let changes = if changes.is_empty() { ONLY_WRITING.to_owned() } else { changes.join("; ") };
+                tracing::warn!(version, changes, "somebody else changed the configuration");
             }
             Self::Restored { version, reason } => {
                 tracing::error!(version, reason, "the last good configuration was written back");
@@ -257,6 +267,7 @@ impl Instance {
             files: signatures.clone(),
             worker: None,
             started: None,
+            started_about: None,
             loaded: None,
         });
         if record.files != signatures && record.text != text {
@@ -390,10 +401,30 @@ impl Instance {
         }
         let version = found.version().max(state.current.version() + 1);
         found.raise_version(version);
-        (state.current, state.standing) = (found, Standing::Foreign);
+        let now = found.fork();
+        let before = std::mem::replace(&mut state.current, found);
+        state.standing = Standing::Foreign;
         drop(state);
-        self.emit(Event::FileChanged { version });
+        // It may be long: nobody waits for the comparison but who has seen the file first.
+        let changes = run_blocking(|| self.changes(&before.whole(), &now.whole()));
+        self.emit(Event::FileChanged { version, changes });
         Ok(())
+    }
+
+    /// What leads from one text to another, in words.
+    fn changes(&self, from: &Document, to: &Document) -> Vec<String> {
+        let diff = match self.compare(from, to) {
+            Ok(diff) => diff,
+            Err(error) => return vec![error.to_string()],
+        };
+        let operations = diff.operations();
+        let mut changes: Vec<String> =
+            operations.iter().take(NAMED_CHANGES).map(ToString::to_string).collect();
+        match operations.len() - changes.len() {
+            0 => {}
+            more => changes.push(format!("and {more} more")),
+        }
+        changes
     }
 
     /// The worker that serves, as it is reached.

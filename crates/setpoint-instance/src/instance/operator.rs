@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use setpoint_haproxy::edit::{ChildKey, Editor, SectionKey};
-use setpoint_haproxy::model::{Object, ObjectKind};
+use setpoint_haproxy::model::{Context, Object, ObjectKind};
 use setpoint_haproxy::text::Document;
 
 use super::differences::{WITH_SERVERS, is_in_maintenance, weight};
+use super::inherited::Inherited;
 use super::standing::Running;
 use super::{Event, Instance};
 use crate::cli::Request;
@@ -15,13 +16,26 @@ use crate::runtime::{AdminState, Reply, ServerState, apply};
 /// Servers, each with its backend.
 type Servers = BTreeSet<(String, String)>;
 
-/// The server of a text, if it has it.
-fn server(editor: &mut Editor<'_>, state: &ServerState) -> Option<Object> {
-    let name = ChildKey::Name(state.name.as_str().into());
-    WITH_SERVERS.into_iter().find_map(|kind| {
-        let section = SectionKey::named(kind, state.backend.as_str());
-        editor.get(&section, ObjectKind::Server, &name).ok()
-    })
+/// A text whose servers are looked up.
+struct Text<'c> {
+    editor: Editor<'c>,
+    inherited: Inherited,
+}
+
+impl<'c> Text<'c> {
+    fn new(text: &Document, cx: &'c Context) -> Self {
+        Self { inherited: Inherited::of(text, cx), editor: Editor::new(text.clone(), cx) }
+    }
+
+    /// A server as HAProxy runs it by this text, if it has it.
+    fn server(&mut self, state: &ServerState) -> Option<Object> {
+        let name = ChildKey::Name(state.name.as_str().into());
+        WITH_SERVERS.into_iter().find_map(|kind| {
+            let section = SectionKey::named(kind, state.backend.as_str());
+            let server = self.editor.get(&section, ObjectKind::Server, &name).ok()?;
+            Some(self.inherited.whole(kind, &state.backend, &server).into_owned())
+        })
+    }
 }
 
 /// Returns whether a server may be something else than what its configuration says, without a look at that.
@@ -33,17 +47,16 @@ pub(super) fn is_touched(state: &ServerState, changed: &Servers) -> bool {
 }
 
 /// What brings back what somebody set at runtime, as far as neither text says something else about it.
-fn overrides(before: &[&ServerState], was: &mut Editor<'_>, current: &mut Editor<'_>) -> Vec<Request> {
+fn overrides(before: &[&ServerState], was: &mut Text<'_>, current: &mut Text<'_>) -> Vec<Request> {
     let mut requests = Vec::new();
     for state in before {
-        let (Some(old), Some(new)) = (server(was, state), server(current, state)) else { continue };
+        let (Some(old), Some(new)) = (was.server(state), current.server(state)) else { continue };
         let configured = if is_in_maintenance(&old) { AdminState::Maintenance } else { AdminState::Ready };
         let decided = state.forced_state().unwrap_or(AdminState::Ready);
         if decided != configured && is_in_maintenance(&old) == is_in_maintenance(&new) {
             requests.extend(apply::state(&state.backend, &state.name, decided.word()));
         }
-        let expected = weight(&old).unwrap_or(state.number("srv_iweight"));
-        if state.weight() != expected && weight(&old) == weight(&new) {
+        if state.weight() != weight(&old) && weight(&old) == weight(&new) {
             requests.extend(apply::weight(&state.backend, &state.name, state.weight()));
         }
     }
@@ -76,7 +89,7 @@ impl Instance {
             return self.emit(Event::Drift { difference: difference.to_owned() });
         };
         let cx = self.inner.cx;
-        let (mut was, mut current) = (Editor::new(was.clone(), cx), Editor::new(current.clone(), cx));
+        let (mut was, mut current) = (Text::new(was, cx), Text::new(current, cx));
         let worker = self.worker();
         let mut requests = overrides(&touched, &mut was, &mut current).into_iter();
         while let Some(request) = requests.next() {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::Signature;
-use crate::process::Identity;
+use crate::process::Start;
 
 /// Which worker loaded which text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub(crate) struct Record {
     pub(crate) worker: Option<u32>,
     /// When the worker started, in ticks since the system did.
     pub(crate) started: Option<u64>,
+    /// About when it started, in seconds since 1970, if only HAProxy sees it.
+    #[serde(default)]
+    pub(crate) started_about: Option<u64>,
     /// The text that the worker runs, hashed.
     pub(crate) loaded: Option<String>,
 }
@@ -42,16 +45,30 @@ impl Record {
     }
 
     /// Notes the worker.
-    pub(crate) fn set_worker(&mut self, pid: u32) {
+    pub(crate) fn set_worker(&mut self, pid: u32, start: Option<Start>) {
         self.worker = Some(pid);
-        self.started = Identity::of(pid).map(Identity::start);
+        (self.started, self.started_about) = match start {
+            Some(Start::At(ticks)) => (Some(ticks), None),
+            Some(Start::About(seconds)) => (None, Some(seconds)),
+            None => (None, None),
+        };
     }
 
     /// Returns whether a worker is the one that is noted.
-    pub(crate) fn is_of(&self, pid: u32) -> bool {
-        self.worker == Some(pid) && self.started == Identity::of(pid).map(Identity::start)
+    pub(crate) fn is_of(&self, pid: u32, start: Option<Start>) -> bool {
+        let is_then = match start {
+            Some(Start::At(ticks)) => self.started == Some(ticks),
+            Some(Start::About(seconds)) => {
+                self.started_about.is_some_and(|noted| noted.abs_diff(seconds) <= ABOUT)
+            }
+            None => self.started.is_none() && self.started_about.is_none(),
+        };
+        self.worker == Some(pid) && is_then
     }
 }
+
+/// By how many seconds two answers differ at most that say about when a process started, on a busy machine.
+const ABOUT: u64 = 3;
 
 fn path(folder: &Path) -> PathBuf {
     folder.join("state.json")
@@ -80,12 +97,20 @@ mod tests {
             files: vec![None],
             worker: None,
             started: None,
+            started_about: None,
             loaded: Some(hash(b"b")),
         };
-        record.set_worker(std::process::id());
+        record.set_worker(5, Some(Start::At(700)));
         record.write(folder.path()).unwrap();
         assert_eq!(Record::read(folder.path()), Some(record.clone()));
-        assert!(record.is_of(std::process::id()) && !record.is_of(1));
+        let is_of = |record: &Record, pid: u32, start: Start| record.is_of(pid, Some(start));
+        assert!(is_of(&record, 5, Start::At(700)) && !is_of(&record, 6, Start::At(700)));
+        // One that has the same id in another container, or later, is another.
+        assert!(!is_of(&record, 5, Start::At(701)) && !is_of(&record, 5, Start::About(700)));
+        assert!(!record.is_of(5, None));
+        record.set_worker(5, Some(Start::About(700)));
+        assert!(is_of(&record, 5, Start::About(701)) && !is_of(&record, 5, Start::About(710)));
+        assert!(!is_of(&record, 5, Start::At(700)) && !record.is_of(5, None));
         fs::write(path(folder.path()), "{").unwrap();
         assert_eq!(Record::read(folder.path()), None);
     }

@@ -213,7 +213,7 @@ impl Instance {
         let outcome = self.ask_to_reload().await;
         let is_still = self.is_still(loading.version());
         match outcome {
-            Ok(Outcome::Succeeded { worker, messages }) => {
+            Ok(Outcome::Succeeded { worker, start, messages }) => {
                 let whole = loading.whole().into_owned();
                 let ran = std::mem::replace(&mut writer.running, Running::text(whole.clone()));
                 let changed_servers = std::mem::take(&mut writer.changed_servers);
@@ -225,7 +225,7 @@ impl Instance {
                 }
                 // They went with the worker that had them.
                 self.state().leftovers.clear();
-                writer.record.set_worker(worker);
+                writer.record.set_worker(worker, start);
                 self.note(writer);
                 self.report_differences().await;
                 self.keep_what_operators_set(&before, &ran, &changed_servers, &whole).await;

@@ -44,7 +44,7 @@ pub fn running_with(files: &[PathBuf]) -> Vec<Identity> {
     identities.filter(reads_one).collect()
 }
 
-/// The master of a HAProxy that was started with one of these files.
+/// The master of a HAProxy that was started with one of these files, and whose processes have the ids here that they have there.
 pub fn master_of(files: &[PathBuf]) -> Option<Identity> {
     let all = running_with(files);
     let has = |pid: u32| all.iter().any(|one| one.pid() == pid);
@@ -52,7 +52,7 @@ pub fn master_of(files: &[PathBuf]) -> Option<Identity> {
     let is_master = |one: &&Identity| {
         !one.parent().is_some_and(has) && children(one.pid()).iter().any(|child| has(*child))
     };
-    all.iter().find(is_master).copied()
+    all.iter().filter(|one| one.shares_process_ids()).find(is_master).copied()
 }
 
 /// What a master would say of itself and its workers; none if it has ended, is another user's, or is just loading.
@@ -70,11 +70,13 @@ pub(crate) fn processes_of(master: Identity) -> Option<Processes> {
     let own = program(master.pid());
     // A master may run other programs beside its workers.
     let workers = children(master.pid()).into_iter().filter(|pid| program(*pid) == own);
-    let workers = workers.map(|pid| Process { pid, reloads: known(pid).map_or(0, |held| held.reloads) });
+    let workers =
+        workers.map(|pid| Process { pid, reloads: known(pid).map_or(0, |held| held.reloads), uptime: None });
     let (reloads, failed) = known(master.pid()).map_or((0, 0), |held| (held.reloads, held.failed));
     let failed = if waits { failed } else { 0 };
     let workers = workers.collect();
-    Some(Processes { master: Process { pid: master.pid(), reloads }, failed, workers, old: Vec::new() })
+    let master = Process { pid: master.pid(), reloads, uptime: None };
+    Some(Processes { master, failed, workers, old: Vec::new(), are_ours: true })
 }
 
 /// The processes that a process has started, and that it has not collected.

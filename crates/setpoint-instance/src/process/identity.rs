@@ -16,6 +16,15 @@ pub struct Identity {
     start: u64,
 }
 
+/// When a process started: what tells it from a later one with its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// In ticks since the system started: of a process that this program sees.
+    At(u64),
+    /// In seconds since 1970, to a second or two: of a process that only HAProxy sees, in a container, say.
+    About(u64),
+}
+
 /// How a running HAProxy was started: what a check has to repeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
@@ -72,6 +81,14 @@ impl Identity {
         Self::of(self.pid()) == Some(self)
     }
 
+    /// Returns whether it sees processes by the ids that this program sees them by; also if that is not known, of another user's
+    /// process. Those in a container have ids of their own.
+    pub(crate) fn shares_process_ids(self) -> bool {
+        let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
+        let theirs = namespace(&self.pid().to_string());
+        theirs.is_none() || theirs == namespace("self")
+    }
+
     /// Sends it a signal, if it still runs.
     pub fn signal(self, signal: Signal) -> std::io::Result<()> {
         if !self.is_running() {
@@ -80,7 +97,8 @@ impl Identity {
         kill_process(self.pid, signal).map_err(Into::into)
     }
 
-    /// How it was started, as the system tells; none if it has ended, is another user's, or is no HAProxy by its arguments.
+    /// How it was started, as the system tells; none if it has ended or is another user's. That it is a HAProxy is for who calls to
+    /// know.
     pub fn command_line(self) -> Option<CommandLine> {
         let at = |name: &str| format!("/proc/{}/{name}", self.pid());
         let program = fs::read_link(at("exe")).ok()?;

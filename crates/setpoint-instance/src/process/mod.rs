@@ -9,5 +9,5 @@ mod launch;
 
 pub(crate) use find::processes_of;
 pub use find::{master_of, running_with};
-pub use identity::{CommandLine, Identity, configuration_files};
+pub use identity::{CommandLine, Identity, Start, configuration_files};
 pub use launch::{Launch, LaunchError, Launched};

@@ -102,19 +102,16 @@ impl Worker {
         Ok(rows.collect())
     }
 
-    /// What HAProxy calls a list that it has loaded from a file; none if it has not.
-    pub async fn list_of(
+    /// What HAProxy calls the lists that it has loaded from a file: one for each way in which the configuration writes its path;
+    /// none if it has not loaded it.
+    pub async fn lists_of(
         &self,
         kind: ListKind,
         file: &Path,
         working_directory: &Path,
-    ) -> Result<Option<String>, Refused> {
-        let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
-        let wanted = real(file.to_owned());
-        let found = self.lists(kind).await?.into_iter();
-        Ok(found
-            .map(|list| list.file)
-            .find(|held| !held.is_empty() && real(working_directory.join(held)) == wanted))
+    ) -> Result<Vec<String>, Refused> {
+        let held = self.lists(kind).await?.into_iter().map(|list| list.file);
+        Ok(names_of(file, working_directory, held))
     }
 
     /// Puts entries in the place of all that a list holds. Until they are all there, nobody sees any of them.
@@ -192,6 +189,23 @@ impl Worker {
     }
 }
 
+/// The names among those that HAProxy has for files that stand for one file: it takes each way of writing a path for a file of its
+/// own.
+pub fn names_of(
+    file: &Path,
+    working_directory: &Path,
+    held: impl IntoIterator<Item = String>,
+) -> Vec<String> {
+    let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let wanted = real(file.to_owned());
+    let stands_for_it = |name: &String| {
+        // A file that need not be there.
+        let path = name.strip_prefix("opt@").unwrap_or(name);
+        !path.is_empty() && real(working_directory.join(path)) == wanted
+    };
+    held.into_iter().filter(stands_for_it).collect()
+}
+
 fn commands_name(kind: ListKind, list: &str) -> String {
     match kind {
         ListKind::Map => format!("add map {list}"),
@@ -222,6 +236,17 @@ mod tests {
             acl.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(),
             ["192.0.2.0/24", "two words"]
         );
+    }
+
+    #[test]
+    fn a_file_is_known_by_all_names_that_lead_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("a.map"), folder.path().join("link.map"));
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let held = [file.to_str().unwrap(), "a.map", "./a.map", "link.map", "opt@a.map", "b.map", ""];
+        let names = names_of(&file, folder.path(), held.map(str::to_owned));
+        assert_eq!(names, held[..5]);
     }
 
     #[test]

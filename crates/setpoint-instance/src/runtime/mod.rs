@@ -13,6 +13,6 @@ mod servers;
 mod worker;
 
 pub use apply::{Leftover, Refused};
-pub use lists::{ListEntry, ListKind, LoadedList};
+pub use lists::{ListEntry, ListKind, LoadedList, names_of};
 pub use servers::{AdminState, ServerState, ServersError};
 pub use worker::{Reply, Worker};

@@ -19,6 +19,8 @@ pub struct Worker {
     graded: bool,
     /// Whether payloads get through whole.
     takes_payloads: bool,
+    /// How many lines stand before the answer to the first command.
+    lines_before: usize,
     /// The size of a buffer, into which a command has to fit.
     buffer: usize,
 }
@@ -48,16 +50,27 @@ impl Worker {
 
     /// A worker with a socket of its own.
     pub fn at(path: PathBuf) -> Self {
-        Self { socket: Socket::new(path).with_severity(), graded: true, takes_payloads: true, buffer: BUFFER }
+        Self {
+            socket: Socket::new(path).with_severity(),
+            graded: true,
+            takes_payloads: true,
+            // `set severity-output` is answered by an empty one.
+            lines_before: 1,
+            buffer: BUFFER,
+        }
     }
 
     /// A worker that is reached through its master.
     pub fn behind(master: &Socket, version: Version) -> Self {
         let socket = Socket::of_worker_behind(master);
-        if version > Version::V2_6 {
-            Self { socket: socket.with_severity(), graded: true, takes_payloads: true, buffer: BUFFER }
-        } else {
-            Self { socket, graded: false, takes_payloads: false, buffer: BUFFER }
+        let is_new = version > Version::V2_6;
+        Self {
+            socket: if is_new { socket.with_severity() } else { socket },
+            graded: is_new,
+            takes_payloads: is_new,
+            // A master says nothing of it.
+            lines_before: 0,
+            buffer: BUFFER,
         }
     }
 
@@ -79,7 +92,7 @@ impl Worker {
     /// The answer to all commands of a request. HAProxy ends each one with a line: one that ended before has answered nothing.
     async fn answer(&self, request: &Request) -> Result<String, SocketError> {
         let answer = self.socket.ask(request).await?;
-        if answer.matches('\n').count() < request.count() {
+        if answer.matches('\n').count() < request.count() + self.lines_before {
             let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before it had answered");
             let (path, command) = (self.socket.path().to_owned(), request.to_string());
             return Err(SocketError::Broken { path, command, source });
@@ -98,13 +111,15 @@ impl Worker {
         })
     }
 
-    /// Tells it to change something. Any message that is an error counts, of however many commands.
+    /// Tells it to change something. Any message that is an error counts, of however many commands; and what can't be one of its
+    /// messages is no consent.
     pub async fn tell(&self, request: &Request) -> Result<Reply, SocketError> {
         let answer = self.answer(request).await?;
         let mut messages = answer.lines().filter(|line| !line.trim().is_empty());
         let refused = messages.find(|line| match graded(line) {
             Some((severity, text)) => severity <= ERROR || is_a_refusal(text),
-            None => self.graded && looks_like_an_error(line) || !self.graded && !is_good_news(line),
+            None if self.graded => request.is_of_servers() || looks_like_an_error(line),
+            None => !is_good_news(line),
         });
         Ok(match refused {
             Some(line) => Reply::Refused(graded(line).map_or(line, |(_, text)| text).trim().to_owned()),
@@ -173,10 +188,19 @@ fn own_socket(configuration: &Document) -> Option<PathBuf> {
     })
 }
 
+/// A size, with the unit that HAProxy 3.1 and later know.
+fn bytes(size: &str) -> Option<usize> {
+    let units = [("k", 10), ("m", 20), ("g", 30)];
+    let lower = size.to_ascii_lowercase();
+    let found = units.iter().find_map(|(unit, shift)| Some((lower.strip_suffix(unit)?, *shift)));
+    let (number, shift) = found.unwrap_or((&lower, 0));
+    number.parse::<usize>().ok()?.checked_mul(1 << shift)
+}
+
 /// The size of a buffer that a configuration asks for; the last one counts.
 fn buffer(configuration: &Document) -> usize {
     let sizes = global_lines(configuration).filter_map(|words| match words.as_slice() {
-        [word, size, ..] if word == "tune.bufsize" => size.parse().ok(),
+        [word, size, ..] if word == "tune.bufsize" => bytes(size),
         _ => None,
     });
     sizes.last().unwrap_or(BUFFER).max(1 << 10)
@@ -199,6 +223,9 @@ mod tests {
     fn the_size_of_a_buffer_is_found_in_the_configuration() {
         let find = |text: &str| buffer(&Document::parse(text.as_bytes()));
         assert_eq!(find("global\n  tune.bufsize 32768\nglobal\n  tune.bufsize 8192\n"), 8_192);
+        assert_eq!(find("global\n  tune.bufsize 8k\n"), 8_192);
+        assert_eq!(find("global\n  tune.bufsize 1M\n"), 1 << 20);
+        assert_eq!(find("global\n  tune.bufsize many\n"), BUFFER);
         assert_eq!(find("backend b\n  tune.bufsize 32768\n"), BUFFER);
     }
 
@@ -220,6 +247,32 @@ mod tests {
         ] {
             assert!(matches!(reply, Err(SocketError::Broken { .. })), "{reply:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_message_of_haproxy_is_no_consent() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = tokio::net::UnixListener::bind(&path).unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut asked = String::new();
+                let _ = stream.read_to_string(&mut asked).await;
+                let answer = if asked.contains("commit ssl") { "\nSuccess!\n" } else { "\ngarbage\n" };
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        let worker = Worker::at(path);
+        for command in ["set server a/b weight 1", "add server a/b 127.0.0.1:1", "del server a/b"] {
+            let reply = worker.tell(&Request::new(command)).await.unwrap();
+            assert_eq!(reply, Reply::Refused("garbage".to_owned()), "{command}");
+        }
+        let both = Request::new("show info").and(Request::new("set maxconn server a/b 3"));
+        assert_eq!(worker.tell(&both).await.unwrap(), Reply::Refused("garbage".to_owned()));
+        // What takes a while tells how far it is, without a severity.
+        let commit = worker.tell(&Request::new("commit ssl cert a.pem")).await.unwrap();
+        assert_eq!(commit, Reply::Done("Success!".to_owned()));
     }
 
     #[test]

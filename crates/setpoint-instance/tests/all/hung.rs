@@ -1,4 +1,5 @@
-//! A worker that stops to answer: what waits for it does not wait once for each command.
+//! A worker that stops to answer, or answers nonsense: what waits for it does not wait once for each command, and nonsense is
+//! neither consent nor knowledge.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,12 +26,19 @@ struct Between {
     /// The word in commands that are not answered, while it hangs.
     keeps: &'static str,
     hangs: AtomicBool,
+    /// What these are answered instead, if it does not hang.
+    lie: Mutex<Option<&'static str>>,
 }
 
 impl Between {
     fn start(path: PathBuf, worker: PathBuf, keeps: &'static str) -> Arc<Self> {
         let listener = UnixListener::bind(path).unwrap();
-        let between = Arc::new(Self { came: Mutex::default(), keeps, hangs: AtomicBool::new(false) });
+        let between = Arc::new(Self {
+            came: Mutex::default(),
+            keeps,
+            hangs: AtomicBool::new(false),
+            lie: Mutex::default(),
+        });
         let shared = Arc::clone(&between);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -38,6 +46,10 @@ impl Between {
             }
         });
         between
+    }
+
+    fn lie(&self, answer: &'static str) {
+        *self.lie.lock().unwrap() = Some(answer);
     }
 
     fn came(&self, word: &str) -> Vec<String> {
@@ -49,8 +61,14 @@ async fn pass(mut stream: UnixStream, worker: PathBuf, between: Arc<Between>) {
     let mut asked = Vec::new();
     stream.read_to_end(&mut asked).await.unwrap();
     let text = String::from_utf8_lossy(&asked).into_owned();
-    let is_kept = text.contains(between.keeps) && between.hangs.load(Ordering::Relaxed);
+    let is_meant = text.contains(between.keeps);
+    let is_kept = is_meant && between.hangs.load(Ordering::Relaxed);
+    let lie = between.lie.lock().unwrap().filter(|_| is_meant);
     between.came.lock().unwrap().push(text);
+    if let Some(lie) = lie {
+        let _ = stream.write_all(lie.as_bytes()).await;
+        return;
+    }
     if is_kept {
         return std::future::pending().await;
     }
@@ -138,4 +156,64 @@ async fn a_commit_is_not_held_up_by_each_server_that_waits_for_its_end() {
     // One that was under way at that moment, and one that had begun before it hung.
     assert!(tried <= 2, "{tried} were tried before the commit: {all:?}");
     running.stop().await;
+}
+
+/// The weight of a server in HAProxy, whatever stands between.
+async fn weight_of(running: &Running, name: &str) -> Option<i64> {
+    let worker = Worker::at(running.world.folder.path().join("run.sock"));
+    let servers = worker.servers(Some("web")).await.ok()??;
+    Some(servers.iter().find(|server| server.name == name)?.weight())
+}
+
+#[tokio::test]
+async fn a_worker_that_answers_nonsense_has_not_done_what_it_was_told() {
+    for nonsense in ["\ngarbage\n", "\n\u{0}\u{1}\u{2}\n", "\n<html>\n</html>\n", "", "\n"] {
+        let servers = "  balance roundrobin\n  server s1 127.0.0.1:9 weight 10\n";
+        let (running, between) = need!(start(servers, "set server").await);
+        running.settled().await;
+        between.lie(nonsense);
+        let done = change(&running.instance, weight(20)).await.unwrap();
+        assert!(matches!(done.applied, Applied::Ordered(_)), "{nonsense:?}: {done:?}");
+        let weighs = async || (weight_of(&running, "s1").await == Some(20)).then_some(());
+        wait::until("HAProxy to run what the file says", WITHIN, weighs).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn of_a_table_of_servers_that_is_torn_nothing_is_believed() {
+    for torn in ["\n1\n# be_id be_name srv_id\n3 web\n", "\n1\n", "\ngarbage\n", ""] {
+        let (running, between) =
+            need!(start("  server s1 127.0.0.1:9 weight 10\n", "show servers state").await);
+        running.settled().await;
+        between.lie(torn);
+        assert!(running.instance.differences().await.is_err(), "{torn:?}");
+        let mut events = running.instance.events();
+        running.instance.reload().await.unwrap();
+        loop {
+            match tokio::time::timeout(WITHIN, events.recv()).await.unwrap().unwrap() {
+                Event::Drift { difference } if difference.contains("not known which servers run") => break,
+                _ => {}
+            }
+        }
+        assert_eq!(weight_of(&running, "s1").await, Some(10), "{torn:?}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_master_that_answers_nonsense_is_asked_to_reload_by_a_signal() {
+    for nonsense in ["garbage\n", "# workers\n12 worker 0 0d00h00m01s\n", ""] {
+        let world = need!(World::new(Version::V3_4));
+        world.write_backend();
+        let own = world.folder.path().join("between.sock");
+        let between = Between::start(own.clone(), world.master().path().to_owned(), "show proc");
+        between.lie(nonsense);
+        let settings = Settings { master_socket: own, ..world.settings(Version::V3_4) };
+        let running = Running::start_on(world, settings).await;
+        let before = running.worker().await;
+        running.instance.reload().await.unwrap();
+        assert_ne!(running.worker().await, before, "{nonsense:?}");
+        running.stop().await;
+    }
 }

@@ -4,6 +4,7 @@
 mod adopt;
 mod backends;
 mod check;
+mod contained;
 mod full;
 mod good;
 mod hung;
@@ -16,6 +17,7 @@ mod load;
 mod mounts;
 mod program;
 mod reload;
+mod replaced;
 mod sequences;
 mod threads;
 mod truth;

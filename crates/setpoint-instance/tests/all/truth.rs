@@ -290,6 +290,41 @@ async fn what_an_operator_set_against_the_configuration_survives_a_reload() {
 }
 
 #[tokio::test]
+async fn what_servers_inherit_is_no_difference_and_no_decision_of_an_operator() {
+    for version in Version::ALL {
+        for is_in_defaults in [false, true] {
+            let what = format!("{version:?}, in defaults: {is_in_defaults}");
+            let world = need!(World::new(version));
+            let line = "  default-server disabled weight 5\n";
+            let (own, theirs) = if is_in_defaults { ("", line) } else { (line, "") };
+            let text = format!(
+                "{}backend web\n{own}  server s1 127.0.0.1:9\n  server s2 127.0.0.1:9 weight 9 enabled\n",
+                world.text("one").replace("defaults\n", &format!("defaults\n{theirs}"))
+            );
+            fs::write(world.file(), &text).unwrap();
+            let settings = world.settings(version);
+            let running = Running::start_on(world, settings).await;
+            running.settled().await;
+            assert_eq!(running.instance.differences().await.unwrap(), [""; 0], "{what}");
+            tell(&running, "set server web/s1 state ready").await;
+            tell(&running, "set server web/s1 weight 3").await;
+            tell(&running, "set server web/s2 weight 4").await;
+            running.instance.reload().await.unwrap();
+            let found = running.instance.differences().await.unwrap();
+            let differ = ["server web/s1 has weight 3 and not 5", "server web/s2 has weight 4 and not 9"];
+            assert_eq!(found, differ, "{what}");
+            assert_eq!(state(&running, "s1").await.unwrap().admin_state().word(), "ready", "{what}");
+            // Who changes what is inherited has decided, too.
+            let text = text.replace("disabled weight 5", "disabled weight 6");
+            running.instance.push(text.as_bytes(), Some(1), ReloadChoice::Now).await.unwrap();
+            let s1 = state(&running, "s1").await.unwrap();
+            assert_eq!((s1.weight(), s1.admin_state().word()), (6, "ready"), "{what}");
+            running.stop().await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_weight_that_is_taken_away_is_that_of_the_default() {
     for version in Version::ALL {
         let world = need!(World::new(version));

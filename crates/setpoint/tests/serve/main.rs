@@ -1,6 +1,7 @@
 //! `setpoint haproxy serve` as a person runs it: one command, a HAProxy that outlives it, and kills at random instants.
 #![cfg_attr(test, expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test"))]
 
+mod contained;
 mod local;
 mod pages;
 mod settings;
@@ -199,7 +200,10 @@ async fn one_command_serves_and_what_it_started_outlives_it() {
     assert_eq!((serving.version().await, world.master().await), (3, master));
     let text = fs::read_to_string(world.file()).unwrap();
     assert!(text.contains("# mine\n") && text.contains("weight 7") && text.contains("backend b\n"), "{text}");
-    drop(serving);
+    // It outlives an end that was ordered as well.
+    assert_eq!(serving.terminate(), Some(0));
+    assert_eq!(http::get(&world.port.http()).await.as_deref(), Some("served"));
+    assert_eq!(world.master().await, master);
     world.end().await;
 }
 
@@ -409,8 +413,6 @@ async fn a_haproxy_that_somebody_else_runs_is_not_doubled() {
     let with = |more: &[&str]| {
         refused(&own.into_iter().chain(more.iter().map(std::ffi::OsStr::new)).collect::<Vec<_>>())
     };
-    let said = with(&["--reload-command", "systemctl reload haproxy"]);
-    assert!(said.contains("reload-command: ") && said.contains("master-socket"), "{said}");
     let mut other = Command::new(&world.program).arg("-W").arg("-f").arg(&file).spawn().unwrap();
     wait::until("it to serve", LIMIT, async || http::get(&world.port.http()).await).await;
     let said = with(&[]);
@@ -444,8 +446,10 @@ async fn a_haproxy_whose_master_has_no_socket_is_reloaded_by_a_signal() {
         let (status, answer) = serving.ask("POST", path, Some(&bind)).await.unwrap();
         assert_eq!(status, 400, "{version:?}: {answer}");
         assert!(!fs::read_to_string(world.file()).unwrap().contains("192.0.2.1"), "{version:?}");
+        // It is somebody else's, and goes on.
+        assert_eq!(serving.terminate(), Some(0), "{version:?}");
+        assert_eq!(haproxy.try_wait().unwrap(), None, "{version:?}");
         assert_eq!(http::get(&world.port.http()).await.as_deref(), Some("served"), "{version:?}");
-        drop(serving);
         haproxy.kill().unwrap();
         haproxy.wait().unwrap();
     }
@@ -508,6 +512,8 @@ async fn a_configuration_that_is_a_mount_is_changed_and_found_again_after_a_kill
     assert!(mounted.success());
     let mounted = Mounted(world.file());
     let mut serving = world.serve();
+    let said = serving.log.lock().unwrap().join("\n");
+    assert!(said.contains("haproxy.cfg is a mount of its own: it is written in place"), "{said}");
     assert_eq!(serving.weigh(1, 7).await.unwrap().0, 200);
     let new = json!({ "name": "b" });
     assert_eq!(serving.ask("POST", "configuration/backends?version=2", Some(&new)).await.unwrap().0, 202);

@@ -3,7 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use setpoint_testutils::{Version, Workdir, http, need};
+use serde_json::json;
+use setpoint_testutils::wait::LIMIT;
+use setpoint_testutils::{Version, Workdir, http, need, wait};
 
 use crate::{Serving, World, refused};
 
@@ -36,6 +38,63 @@ async fn a_settings_file_of_the_original_is_read_as_it_is() {
     assert!(!serving.log.lock().unwrap().join("\n").contains("wonderland"));
     drop(serving);
     world.end().await;
+}
+
+#[tokio::test]
+async fn a_settings_file_of_the_original_that_names_a_command_and_no_socket_is_enough() {
+    for version in [Version::V2_6, Version::V3_4] {
+        let world = need!(World::new(version));
+        let settings = world.folder.path().join("dataplaneapi.yml");
+        let mut haproxy = Command::new(&world.program).arg("-W").arg("-f").arg(world.file()).spawn().unwrap();
+        wait::until("it to serve", LIMIT, async || http::get(&world.port.http()).await).await;
+        let text = format!(
+            "config_version: 2\ndataplaneapi:\n  scheme: [http]\n  host: 127.0.0.1\n  port: 0\n  \
+             user:\n  - {{name: admin, insecure: true, password: wonderland}}\n\
+             haproxy:\n  config_file: {}\n  haproxy_bin: {}\n  \
+             reload: {{reload_delay: 1, reload_cmd: kill -USR2 {}, reload_strategy: custom}}\n",
+            world.file().display(),
+            world.program.display(),
+            haproxy.id()
+        );
+        fs::write(&settings, text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
+        let mut serving = Serving::start(command.args(["haproxy", "serve", "-f"]).arg(&settings));
+        "wonderland".clone_into(&mut serving.password);
+        let said = serving.log.lock().unwrap().join("\n");
+        assert!(said.contains(&format!("HAProxy runs as process {}", haproxy.id())), "{version:?}: {said}");
+        assert_eq!(serving.weigh(1, 7).await.unwrap().0, 200, "{version:?}");
+        let new = json!({ "name": "b" });
+        let path = "configuration/backends?version=2&force_reload=true";
+        assert_eq!(serving.ask("POST", path, Some(&new)).await.unwrap().0, 201, "{version:?}");
+        let worker = setpoint_instance::runtime::Worker::at(world.folder.path().join("run.sock"));
+        assert!(worker.servers(Some("b")).await.unwrap().is_some(), "{version:?}");
+        assert_eq!(world.weight().await, Some(7), "{version:?}");
+        drop(serving);
+        haproxy.kill().unwrap();
+        haproxy.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn where_a_command_reloads_haproxy_none_is_started_and_one_that_comes_is_found() {
+    let world = need!(World::new(Version::V3_4));
+    let reload = format!("sh {}", world.folder.path().join("reload").display());
+    let serving =
+        world.serve_with(|command| command.args(["--reload-delay", "0.02", "--reload-command"]).arg(&reload));
+    let said = serving.log.lock().unwrap().join("\n");
+    assert!(said.contains("no HAProxy runs with") && said.contains("haproxy.cfg"), "{said}");
+    assert_eq!(http::get(&world.port.http()).await, None);
+    assert_eq!(serving.weigh(1, 7).await.unwrap().0, 202);
+    let mut haproxy = Command::new(&world.program).arg("-W").arg("-f").arg(world.file()).spawn().unwrap();
+    fs::write(world.folder.path().join("reload"), format!("kill -USR2 {}\n", haproxy.id())).unwrap();
+    wait::until("it to serve", LIMIT, async || http::get(&world.port.http()).await).await;
+    let weighed = async || (serving.weigh(serving.version().await, 8).await?.0 == 200).then_some(());
+    wait::until("a change to be told", LIMIT, weighed).await;
+    let weighs = async || (world.weight().await == Some(8)).then_some(());
+    wait::until("HAProxy to run what the file says", LIMIT, weighs).await;
+    drop(serving);
+    haproxy.kill().unwrap();
+    haproxy.wait().unwrap();
 }
 
 #[tokio::test]

@@ -123,7 +123,8 @@ pub(super) fn can_ask(instance: &Instance) -> Result<(), Error> {
     let settings = instance.settings();
     if settings.by_process && instance.worker().socket().path() == settings.master_socket {
         let why = "HAProxy's master has no socket, and its configuration no `stats socket` with `level admin`: nobody could tell whether a reload succeeded";
-        return Err(Error::Setting { name: "reload-signal", why: why.to_owned() });
+        let name = if settings.reload == Method::Signal { "reload-signal" } else { "reload-command" };
+        return Err(Error::Setting { name, why: why.to_owned() });
     }
     Ok(())
 }
@@ -132,10 +133,6 @@ pub(super) fn can_ask(instance: &Instance) -> Result<(), Error> {
 pub(super) fn instance_settings(given: &Settings, version: Version) -> Result<InstanceSettings, Error> {
     let program = given.haproxy.clone().unwrap_or_else(|| PathBuf::from("/usr/sbin/haproxy"));
     let haproxy = version_of(&program)?;
-    if given.reload_command.is_some() && given.master_socket.is_none() {
-        let why = "whatever reloads HAProxy runs it, too: name the socket of its master (`haproxy -W -S SOCKET`) with master-socket";
-        return Err(Error::Setting { name: "reload-command", why: why.to_owned() });
-    }
     if given.reload_command.is_some() && given.reload_signal {
         let why = "HAProxy is reloaded by a command already: leave one of them out".to_owned();
         return Err(Error::Setting { name: "reload-signal", why });
@@ -237,11 +234,17 @@ pub(super) async fn adopt(
             answered => break answered,
         }
     };
-    let may_lack_socket = given.reload_signal && given.master_socket.is_none();
+    // Whoever reloads it in another way may have no use for the socket.
+    let is_asked_otherwise = given.reload_signal || given.reload_command.is_some();
+    let may_lack_socket = is_asked_otherwise && given.master_socket.is_none();
     let process = may_lack_socket.then(|| master_of(&settings.files)).flatten();
     let found = match (answered, process) {
         (Ok(found), _) => {
-            use_process(&mut settings, found.master.pid, report)?;
+            if found.are_ours {
+                use_process(&mut settings, found.master.pid, report)?;
+            } else {
+                use_contained(&settings, found.master.pid, report)?;
+            }
             Found::Running
         }
         (Err(_), Some(process)) => {
@@ -260,18 +263,37 @@ pub(super) async fn adopt(
             Found::Elsewhere
         }
         (Err(_), None) => {
-            // A second one beside it would take a part of its connections. A check, or a worker whose master was killed, is gone in
-            // a moment.
-            while let Some(pid) = running_with(&settings.files).first().map(|other| other.pid()) {
-                if Instant::now() >= until {
-                    return Err(Error::Runs { pid });
-                }
-                tokio::time::sleep(ANOTHER_WITHIN / 10).await;
+            nobody_runs(&settings.files, until).await?;
+            if given.reload_command.is_some() {
+                // What reloads HAProxy starts it, too.
+                report.warn(&format!(
+                    "no HAProxy runs with {}: changes are written, and take effect when it does",
+                    names_of(&settings.files)
+                ));
+                settings.by_process = true;
+                Found::Elsewhere
+            } else {
+                Found::Missing
             }
-            Found::Missing
         }
     };
     Ok((settings, found))
+}
+
+/// Makes sure that no HAProxy runs with these files: a second one beside it would take a part of its connections. A check, or a worker
+/// whose master was killed, is gone in a moment.
+async fn nobody_runs(files: &[PathBuf], until: Instant) -> Result<(), Error> {
+    while let Some(pid) = running_with(files).first().map(|other| other.pid()) {
+        if Instant::now() >= until {
+            return Err(Error::Runs { pid });
+        }
+        tokio::time::sleep(ANOTHER_WITHIN / 10).await;
+    }
+    Ok(())
+}
+
+fn names_of(files: &[PathBuf]) -> String {
+    files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Takes over from a HAProxy that runs how it was started.
@@ -285,6 +307,23 @@ fn use_process(settings: &mut InstanceSettings, master: u32, report: Report) -> 
     Ok(())
 }
 
+/// Uses a HAProxy in a container: what has its process id here is something else, which neither says how HAProxy was started nor
+/// gets a signal.
+fn use_contained(settings: &InstanceSettings, master: u32, report: Report) -> Result<(), Error> {
+    if settings.reload == Method::Signal {
+        return Err(Error::Setting {
+            name: "reload-signal",
+            why: ReloadError::Elsewhere(master).to_string(),
+        });
+    }
+    report.info(&format!(
+        "HAProxy runs in a container, as process {master} there, and is used as it is; it is taken to run in {}, with the \
+         environment of this program",
+        settings.working_directory.display()
+    ));
+    Ok(())
+}
+
 /// The files that a HAProxy was started with, which have to be those that were named, and may be more.
 fn files_of(line: &CommandLine, given: Vec<PathBuf>, report: Report) -> Result<Vec<PathBuf>, Error> {
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -294,16 +333,13 @@ fn files_of(line: &CommandLine, given: Vec<PathBuf>, report: Report) -> Result<V
     if held.is_empty() || is_same(&held, &given) {
         return Ok(given);
     }
-    let names = |files: &[PathBuf]| {
-        files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
-    };
     let first = given.first().map(real);
     let is_read = |file: &PathBuf| held.iter().any(|held| real(held) == real(file));
     if held.first().map(real) != first || !given.iter().all(is_read) {
-        let why = format!("HAProxy runs with {}, and not with {}", names(&held), names(&given));
+        let why = format!("HAProxy runs with {}, and not with {}", names_of(&held), names_of(&given));
         return Err(Error::Setting { name: "config", why });
     }
-    report.info(&format!("HAProxy runs with {}: all of them are served", names(&held)));
+    report.info(&format!("HAProxy runs with {}: all of them are served", names_of(&held)));
     Ok(held)
 }
 
@@ -311,9 +347,7 @@ fn files_of(line: &CommandLine, given: Vec<PathBuf>, report: Report) -> Result<V
 pub(super) async fn start_if_needed(instance: &Instance, found: Found, report: Report) -> Result<(), Error> {
     let settings = instance.settings();
     if let Err(messages) = instance.verify().await {
-        let files =
-            settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
-        let refused = Error::Refused { files, alerts: alerts(&messages) };
+        let refused = Error::Refused { files: names_of(&settings.files), alerts: alerts(&messages) };
         if found == Found::Missing {
             return Err(refused);
         }

@@ -19,10 +19,17 @@ pub(super) fn read(file: &Json) -> Result<(Settings, Vec<String>), String> {
     read.finish()
 }
 
+/// How the original is told to reload: by a command, of a service, in some way.
+const COMMAND: &str = "haproxy.reload.reload_cmd";
+const SERVICE: &str = "haproxy.reload.service_name";
+const RELOAD: [&str; 3] = [COMMAND, SERVICE, "haproxy.reload.reload_strategy"];
+
 #[derive(Default)]
 struct Original {
     settings: Settings,
     meaningless: Vec<String>,
+    /// The names of what was taken, some of which others leave without a meaning.
+    taken: Vec<String>,
     schemes: Vec<String>,
     host: Option<IpAddr>,
     port: Option<u16>,
@@ -106,16 +113,21 @@ impl Original {
             "haproxy.reload.reload_strategy" => self.reload_strategy = Some(text()?),
             "haproxy.reload.reload_cmd" => self.reload_command = Some(text()?),
             "haproxy.reload.service_name" => self.service = Some(text()?),
-            other => self.meaningless.push(other.to_owned()),
+            other => {
+                self.meaningless.push(other.to_owned());
+                return Ok(());
+            }
         }
+        self.taken.push(path.to_owned());
         Ok(())
     }
 
     /// What several settings come to together.
     fn finish(mut self) -> Result<(Settings, Vec<String>), String> {
-        self.meaningless.sort();
         let serves = |scheme: &str| self.schemes.iter().any(|known| known == scheme);
         let settings = &mut self.settings;
+        // What others leave without a meaning: names, or the beginnings of names.
+        let mut without_meaning = Vec::new();
         let address = |host: Option<IpAddr>, port: Option<u16>| {
             SocketAddr::new(host.unwrap_or(DEFAULT_ADDRESS.ip()), port.unwrap_or(DEFAULT_ADDRESS.port()))
         };
@@ -123,15 +135,24 @@ impl Original {
             settings.tls_listen = Some(address(self.tls_host.or(self.host), self.tls_port));
         } else {
             (settings.tls_certificate, settings.tls_key, settings.client_ca) = (None, None, None);
+            without_meaning.push("dataplaneapi.tls.");
         }
         if serves("http") || (self.schemes.is_empty() && (self.host.is_some() || self.port.is_some())) {
             settings.listen = Some(address(self.host, self.port));
         }
         if !serves("unix") {
             settings.socket = None;
+            without_meaning.push("dataplaneapi.socket_path");
         }
         // The original asks the socket where there is one.
-        if settings.master_socket.is_none() {
+        if settings.master_socket.is_some() {
+            without_meaning.extend(RELOAD);
+        } else {
+            match self.reload_strategy.as_deref() {
+                Some("systemd" | "s6") => without_meaning.push(COMMAND),
+                Some("native") => without_meaning.extend([COMMAND, SERVICE]),
+                _ => without_meaning.push(SERVICE),
+            }
             settings.reload_command = match self.reload_strategy.as_deref() {
                 Some("systemd") => {
                     Some(format!("systemctl reload {}", self.service.as_deref().unwrap_or("haproxy.service")))
@@ -145,6 +166,11 @@ impl Original {
                 Some(other) => return Err(format!("haproxy.reload.reload_strategy: `{other}` is not known")),
             };
         }
+        let is_lost = |name: &String| {
+            without_meaning.iter().any(|lost| name == lost || lost.ends_with('.') && name.starts_with(lost))
+        };
+        self.meaningless.extend(self.taken.into_iter().filter(is_lost));
+        self.meaningless.sort();
         Ok((self.settings, self.meaningless))
     }
 }
@@ -194,12 +220,28 @@ mod tests {
 
     #[test]
     fn a_master_that_is_named_is_asked_and_no_command_is_run() {
-        let (settings, _) = read(
+        let (settings, meaningless) = read(
             "haproxy:\n  config-file: /h.cfg\n  master_runtime: /m.sock\n  reload: {reload_cmd: /bin/true, reload_strategy: custom}\n",
         );
         assert_eq!((settings.master_socket, settings.reload_command), (Some("/m.sock".into()), None));
+        assert_eq!(meaningless, ["haproxy.reload.reload_cmd", "haproxy.reload.reload_strategy"]);
         let (settings, _) = read("haproxy: {reload: {reload_strategy: systemd}}\n");
         assert_eq!(settings.reload_command.as_deref(), Some("systemctl reload haproxy.service"));
+    }
+
+    #[test]
+    fn what_others_leave_without_a_meaning_is_named() {
+        let meaningless = |text: &str| read(text).1;
+        let text =
+            "dataplaneapi: {scheme: [http], socket_path: /s, tls: {tls_port: 1, tls_certificate: /a.pem}}\n";
+        let tls = ["dataplaneapi.tls.tls_certificate", "dataplaneapi.tls.tls_port"];
+        assert_eq!(meaningless(text), [&["dataplaneapi.socket_path"][..], &tls[..]].concat());
+        let text = "haproxy: {reload: {reload_strategy: systemd, service_name: h, reload_cmd: x}}\n";
+        assert_eq!(meaningless(text), ["haproxy.reload.reload_cmd"]);
+        let text = "haproxy: {reload: {reload_strategy: native, service_name: h, reload_cmd: x}}\n";
+        assert_eq!(meaningless(text), ["haproxy.reload.reload_cmd", "haproxy.reload.service_name"]);
+        let text = "haproxy: {reload: {reload_cmd: x}}\ndataplaneapi: {scheme: unix, socket_path: /s}\n";
+        assert_eq!(meaningless(text), [""; 0]);
     }
 
     #[test]

@@ -61,7 +61,8 @@ pub(crate) struct Settings {
     /// The socket of the master of a HAProxy that runs already. Without it, one is started that goes on when this ends.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) master_socket: Option<PathBuf>,
-    /// A command that reloads HAProxy, in the place of its master's socket; words are separated by blanks.
+    /// A command that reloads HAProxy, in the place of its master's socket; words are separated by blanks. A HAProxy whose master has
+    /// no socket is found by its configuration then, and none is started here.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) reload_command: Option<String>,
     /// Reloads HAProxy by SIGUSR2, in the place of its master's socket. A HAProxy that runs already, and whose master has no socket,
@@ -261,6 +262,7 @@ impl Settings {
             strict: self.strict,
             read_only: self.read_only,
             longest_body: self.longest_body.map_or(default.longest_body, |mib| mib.saturating_mul(1 << 20)),
+            body_within: default.body_within,
             connections: self.connections.unwrap_or(default.connections).clamp(1, 1_000_000),
             requests_per_second: self.rate_limit.filter(|limit| *limit > 0),
         }

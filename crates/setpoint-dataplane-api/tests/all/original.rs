@@ -1,0 +1,194 @@
+//! Where an original Dataplane API is found, it and ours get the same requests, and their answers are compared.
+//!
+//! ```text
+//!  recorded exchange ──▶ the original ──▶ what it answers now, in the names of the recording
+//!          └───────────▶ ours ──────────▶ compared with that; what differs has one of the reasons, or is a fault
+//! ```
+//!
+//! What is compared needs nothing but a configuration: storage and runtime depend on folders that the two don't share. That the
+//! comparison sees what differs is shown with stand-ins.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+use setpoint_dataplane_api::Dialect;
+use setpoint_testutils::{Dataplane, Port, Workdir, dataplane, need};
+
+use crate::compare::differences;
+use crate::reasons::reason;
+use crate::recording::{Exchange, Recorded, exchanges};
+use crate::replay::{Replay, Speaker};
+use crate::world::put_files;
+
+/// The kinds of cases that need nothing but a configuration.
+const KINDS: [&str; 15] = [
+    "acl",
+    "accept",
+    "auth",
+    "backend",
+    "backends",
+    "bind",
+    "body",
+    "method-not-allowed",
+    "raw",
+    "rule",
+    "server",
+    "trailing-slash",
+    "tx",
+    "unknown-path",
+    "version",
+];
+/// Those among them that need something done beforehand.
+const PREPARED: [&str; 2] = ["tx.too-many", "raw.push.no-version"];
+
+/// What came of a comparison.
+#[derive(Debug, Default)]
+struct Compared {
+    answers: usize,
+    reasoned: usize,
+    unexplained: Vec<String>,
+}
+
+/// Sends the same requests to another server and to ours.
+async fn compare(dialect: Dialect, peer: &mut Speaker, ours: &mut Replay) -> Compared {
+    let mut compared = Compared::default();
+    for exchange in exchanges(dialect) {
+        let kind = exchange.case.split(['.', '[']).next().unwrap_or_default();
+        if !KINDS.contains(&kind) || PREPARED.contains(&exchange.case.as_str()) {
+            continue;
+        }
+        let (status, headers, body) = peer.send(&exchange).await;
+        let json: Option<Json> = serde_json::from_str(&body).ok();
+        let answer = Recorded {
+            status,
+            headers,
+            body: (json.is_none() && !body.is_empty()).then(|| peer.unnamed(&body)),
+            json: json.map(|json| in_names_of(exchange.answer.json.as_ref(), &json, peer)),
+            order_varies: exchange.answer.order_varies,
+        };
+        let answered = ours.exchange(&exchange).await;
+        let theirs = Exchange { answer, ..exchange };
+        let found = differences(&ours.speaker, &theirs, &answered);
+        compared.answers += 1;
+        if found.is_empty() {
+            continue;
+        }
+        if reason(&theirs, &answered, &found).is_some() {
+            compared.reasoned += 1;
+            continue;
+        }
+        let shown = |text: &str| text.chars().take(500).collect::<String>();
+        compared.unexplained.push(format!(
+            "{} {} {} {}: {found:?}\n  theirs: {}\n  ours:   {}",
+            dialect.version(),
+            theirs.case,
+            theirs.method,
+            theirs.path,
+            shown(&body),
+            shown(&answered.body)
+        ));
+    }
+    compared
+}
+
+/// An answer as it would have been recorded: what varies is called what it is called in the recording.
+fn in_names_of(recorded: Option<&Json>, answer: &Json, speaker: &Speaker) -> Json {
+    match (recorded, answer) {
+        (Some(Json::String(name)), Json::String(_) | Json::Number(_)) if name.contains('$') => {
+            Json::String(name.clone())
+        }
+        (_, Json::String(text)) => Json::String(speaker.unnamed(text)),
+        (_, Json::Number(number)) => {
+            let name = speaker.unnamed(&number.to_string());
+            if name.starts_with("$PORT") { Json::String(name) } else { answer.clone() }
+        }
+        (recorded, Json::Array(values)) => {
+            let of = |place: usize| recorded.and_then(|recorded| recorded.get(place));
+            values.iter().enumerate().map(|(place, value)| in_names_of(of(place), value, speaker)).collect()
+        }
+        (recorded, Json::Object(properties)) => {
+            let of = |name: &str| recorded.and_then(|recorded| recorded.get(name));
+            let named = |(name, value): (&String, &Json)| {
+                (name.clone(), in_names_of(of(name.as_str()), value, speaker))
+            };
+            properties.iter().map(named).collect()
+        }
+        (_, other) => other.clone(),
+    }
+}
+
+/// The text that the recordings begin with, without what stands in `global`.
+fn text(dialect: Dialect) -> String {
+    let recorded = exchanges(dialect);
+    let raw = recorded.iter().find(|exchange| exchange.case == "raw.get").unwrap();
+    let text = raw.answer.body.clone().unwrap();
+    text[text.find("defaults ").unwrap()..].to_owned()
+}
+
+/// The names for ports in a text, with the ports in their place.
+fn with_ports(text: &str, ports: &[u16]) -> String {
+    let numbered = ports.iter().enumerate();
+    numbered.fold(text.to_owned(), |text, (number, port)| {
+        text.replace(&format!("$PORT{number}"), &port.to_string())
+    })
+}
+
+#[tokio::test]
+async fn an_original_that_is_found_answers_as_ours_does_or_differs_for_a_reason() {
+    for found in need!(dataplane::programs()) {
+        let minor: Vec<&str> = found.version.split('.').take(2).collect();
+        let Some(dialect) =
+            Dialect::ALL.into_iter().find(|dialect| dialect.version().as_str() == minor.join("."))
+        else {
+            panic!("{found:?} speaks a dialect that is not known");
+        };
+        let files = Workdir::new("original");
+        put_files(files.path());
+        let leased: Vec<Port> = (0..6).map(|_| Port::lease()).collect();
+        let ports: Vec<u16> = leased.iter().map(Port::number).collect();
+        let own = with_ports(&text(dialect), &ports).replace("$D", &files.path().display().to_string());
+        let mut original = need!(Dataplane::start_with(&found, found.haproxy(), |_| own).await);
+        let mut peer = Speaker::new(original.url().trim_end_matches("/v3").to_owned(), files.path(), &ports);
+        let written = std::fs::read_to_string(original.haproxy().configuration_file()).unwrap();
+        // Its sockets are in a folder of their own.
+        let written = written.replace(&original.haproxy().folder().display().to_string(), "$D");
+        let mut ours = need!(Replay::start_on(dialect, &peer.unnamed(&written)).await);
+        let compared = compare(dialect, &mut peer, &mut ours).await;
+        println!(
+            "{}: {} answers compared, {} differ for a reason",
+            found.version, compared.answers, compared.reasoned
+        );
+        ours.world.end().await;
+        let unexplained = &compared.unexplained;
+        assert!(unexplained.is_empty(), "{} differ:\n{}", unexplained.len(), unexplained.join("\n"));
+    }
+}
+
+/// A server of ours in the place of the original.
+async fn stand_in(dialect: Dialect, text: &str) -> Result<(Replay, Speaker), setpoint_testutils::Missing> {
+    let replay = Replay::start_on(dialect, text).await?;
+    let ports: Vec<u16> = replay.world.ports.iter().map(Port::number).collect();
+    let folder: &Path = replay.world.folder.path();
+    let speaker = Speaker::new(replay.world.url.clone(), folder, &ports);
+    Ok((replay, speaker))
+}
+
+#[tokio::test]
+async fn a_stand_in_that_answers_alike_agrees_and_one_that_does_not_is_noticed() {
+    let dialect = Dialect::default();
+    let text = format!("global\n  stats socket $D/run.sock level admin\n\n{}", text(dialect));
+    let (replay, mut peer) = need!(stand_in(dialect, &text).await);
+    let mut ours = need!(Replay::start_on(dialect, &text).await);
+    let compared = compare(dialect, &mut peer, &mut ours).await;
+    assert!(compared.answers > 150, "{compared:?}");
+    assert_eq!((compared.reasoned, compared.unexplained), (0, Vec::<String>::new()));
+    replay.world.end().await;
+    ours.world.end().await;
+
+    let (replay, mut peer) = need!(stand_in(Dialect::ALL[0], &text).await);
+    let mut ours = need!(Replay::start_on(dialect, &text).await);
+    let compared = compare(dialect, &mut peer, &mut ours).await;
+    assert!(compared.unexplained.len() > 10, "{compared:?}");
+    replay.world.end().await;
+    ours.world.end().await;
+}
