@@ -10,19 +10,21 @@
 //! `N passed, N failed, N skipped`, whatever went wrong before it. Tests count as what they are; any other failure (a format
 //! difference, warnings, a compile error, an aborted test binary) counts as one. A test whose part can't be had says so in
 //! a file and counts as skipped; where parts are required (`--require-parts`, or `CI` in the environment), as failed,
-//! unless `parts.toml` says that tests may go without it. A test binary that hangs is ended after a while, and what it had
+//! unless `parts.toml` says that tests may go without it; and as failed as well where no table has an excuse for it. A test binary that hangs is ended after a while, and what it had
 //! not finished counts as failed. Binaries run side by side, as many as there are processors.
 
 pub(crate) mod build;
 pub(crate) mod compile;
 mod durations;
 mod environment;
+mod excuses;
 mod fresh;
 mod interrupt;
 pub(crate) mod limited;
 mod load;
 mod pool;
 mod selection;
+mod slow;
 mod summary;
 mod tally;
 
@@ -47,6 +49,7 @@ use build::{Binary, Built};
 use compile::Program;
 use durations::Durations;
 use environment::{Allowed, Environment};
+use excuses::Excuses;
 use limited::{Runner, Watcher};
 use load::Load;
 use selection::Selection;
@@ -58,11 +61,10 @@ const COMMAND: &str = "setpoint";
 /// The job that brings most of what is compiled, and shows little when it is compiled once more.
 const WITH_KUBERNETES: &str = "composite";
 
-/// The job that brings least: tests start a command with it alone, to see what that says of those that are left out.
-const SMALLEST: &str = "haproxy";
-
-/// The environment variable by which tests find that command.
-const SMALLEST_VARIABLE: &str = "SETPOINT_HAPROXY_ALONE";
+/// The jobs with each of which alone tests start a command, to see what that does and what it says of those that are left out;
+/// and the environment variables by which tests find it.
+const STARTED_ALONE: [(&str, &str); 2] =
+    [("haproxy", "SETPOINT_HAPROXY_ALONE"), ("host", "SETPOINT_HOST_ALONE")];
 
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
@@ -85,6 +87,9 @@ pub(crate) struct Args {
     /// Runs the tests beside so many busy processes.
     #[arg(long, value_name = "N", default_value_t = 0)]
     load: usize,
+    /// Compiles the command with each job alone, also with the one that brings most of what is compiled; `--fresh` always does.
+    #[arg(long)]
+    every_job: bool,
     /// Runs all of it, or the demo, in a root of its own that is made from base packages alone: what someone installed
     /// here is not there.
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "tests")]
@@ -100,16 +105,15 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> ExitCode {
     let started = Instant::now();
     let mut summary = Summary::default();
-    if let Some(what) = args.fresh {
-        return fresh::run(args, what).unwrap_or_else(|error| {
-            summary.fail(format!("{error:#}"));
-            summary.close(started.elapsed(), 1)
-        });
-    }
     summary.show();
-    // Whatever happens on the way, the summary is printed.
-    match std::panic::catch_unwind(AssertUnwindSafe(|| run_steps(args, &mut summary))) {
-        Ok(Ok(())) => {}
+    // Whatever happens on the way, the summary is printed: in a root of its own by what runs there.
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| match args.fresh {
+        Some(what) => fresh::run(args, what, &summary.shown).map(Some),
+        None => run_steps(args, &mut summary).map(|()| None),
+    }));
+    match outcome {
+        Ok(Ok(Some(told))) => return told,
+        Ok(Ok(None)) => {}
         Ok(Err(error)) => summary.fail(format!("{error:#}")),
         Err(_) => summary.fail("this command itself panicked: its message is above".to_owned()),
     }
@@ -122,7 +126,7 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     let packages = workspace::packages()?;
     let selection = Selection::parse(&args.names, &packages, &table.groups())?;
     let scratch = tempfile::tempdir().context("can't make a temporary folder")?;
-    interrupt::on_signal(scratch.path(), &summary.shown)?;
+    interrupt::on_signal(Some(scratch.path()), &summary.shown)?;
     let skips_file = scratch.path().join("skips");
     let allowed = Allowed::load()?;
     let mut environment = Environment::prepare(&allowed, &scratch.path().join("environment"))?;
@@ -130,6 +134,9 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     let limit = Duration::from_mins(args.test_timeout);
     let required = args.require_parts || std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     let declared = declared_parts(&table, &packages)?;
+    let names = table.groups().into_iter().chain(table.parts.iter().map(|part| part.name.clone()));
+    let listed = allowed.without.keys().cloned().collect();
+    let mut excuses = Excuses::new(names.collect(), listed, required);
 
     let mut parts = Making::start(table, args.folder.clone(), selection.parts(&packages));
     if args.repeat == 1 {
@@ -152,20 +159,31 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     if built.binaries.is_empty() {
         bail!("there is no test to run");
     }
-    if selection.has(COMMAND) {
+    let mut wanted = Vec::new();
+    for (job, variable) in STARTED_ALONE {
+        if selection.may_read(COMMAND, variable, &packages)? {
+            wanted.push((job, variable));
+        }
+    }
+    if !wanted.is_empty() {
         summary.step("each job alone", || {
-            environment.set(SMALLEST_VARIABLE, &smallest_command()?);
-            if args.repeat == 1 { jobs_alone(&packages) } else { Ok(()) }
+            for (job, variable) in wanted {
+                environment.set(variable, &command_of(job)?);
+            }
+            if !selection.has(COMMAND) || args.repeat > 1 {
+                return Ok(());
+            }
+            jobs_alone(&packages, if args.every_job { None } else { Some(WITH_KUBERNETES) })
         });
     }
+    let _load = (args.load > 0).then(|| Load::start(args.load)).transpose()?;
     if let Some(libraries) = selection.libraries(&packages) {
         let runner = Runner { environment: Some(environment.clone()), limit };
         let runner = runner.setting(&program.path())?;
-        summary.take(documentation_tests(&program, &libraries, &runner, &skips_file)?, required);
+        summary.take(documentation_tests(&program, &libraries, &runner, &skips_file)?, &excuses);
     }
     let (with_parts, without): (Vec<_>, Vec<_>) =
         built.binaries.iter().partition(|binary| needs_parts(binary, &packages));
-    let _load = (args.load > 0).then(|| Load::start(args.load)).transpose()?;
     let tests = Tests {
         environment: &environment,
         scratch: scratch.path(),
@@ -173,21 +191,23 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
         declared: &declared,
         filter: selection.filter(),
         workers: args.jobs.map_or_else(cores, usize::from),
-        required,
+        is_quiet: args.jobs == Some(1) && args.load == 0,
     };
     let mut durations = Durations::load(&workspace::target_directory()?);
     let without: Vec<_> = without.into_iter().map(|binary| (binary, None)).collect();
     // While parts are being made, what needs none runs; otherwise all run together, and no processor rests in between.
     let ahead = args.repeat == 1 && !parts.is_finished();
     if ahead {
-        tests.run(&durations.longest_first(without.clone()), &mut durations, summary)?;
+        tests.run(&durations.longest_first(without.clone()), &excuses, &mut durations, summary)?;
     }
     let mut made = None;
     if !with_parts.is_empty()
         && let Some(outcome) = parts.finish()
     {
         summary.step("parts", || {
-            made = Some(tell(outcome)?);
+            let manifest = tell(outcome)?;
+            excuses.note(&manifest);
+            made = Some(manifest);
             Ok(())
         });
     }
@@ -195,7 +215,7 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     let round = durations.longest_first(if ahead { with_parts } else { [without, with_parts].concat() });
     // A round begins while the last tests of the one before still run: no processor waits for the slowest.
     let rounds: Vec<_> = (0..args.repeat).flat_map(|_| &round).copied().collect();
-    tests.run(&rounds, &mut durations, summary)?;
+    tests.run(&rounds, &excuses, &mut durations, summary)?;
     if let Err(error) = durations.save() {
         println!("the order of the next run is that of the build: {error:#}");
     }
@@ -219,8 +239,8 @@ struct Tests<'a> {
     filter: Option<&'a str>,
     /// How many binaries run at a time.
     workers: usize,
-    /// Whether a test that is skipped for want of a part has failed.
-    required: bool,
+    /// Whether nothing runs beside a binary, so that a test which takes long does so by itself.
+    is_quiet: bool,
 }
 
 impl Tests<'_> {
@@ -229,6 +249,7 @@ impl Tests<'_> {
     fn run(
         &self,
         binaries: &[(&Binary, Option<&Manifest>)],
+        excuses: &Excuses,
         durations: &mut Durations,
         summary: &mut Summary,
     ) -> Result<()> {
@@ -249,6 +270,7 @@ impl Tests<'_> {
             });
             (ran, output)
         };
+        let mut slow = BTreeMap::new();
         pool::run(&jobs, self.workers, work, |(binary, ..), (ran, output)| {
             if !alone {
                 console::heading(binary);
@@ -259,8 +281,15 @@ impl Tests<'_> {
             if self.filter.is_none() {
                 durations.note(binary.to_string(), ran.elapsed);
             }
-            summary.take(ran, self.required);
+            if self.is_quiet && !ran.slow.is_empty() {
+                slow.insert(binary.path.clone(), ran.slow.clone());
+            }
+            summary.take(ran, excuses);
         });
+        for (binary, runner, _) in &jobs {
+            let slow = slow.remove(&binary.path).unwrap_or_default();
+            slow::judge(runner, binary, slow, slow::ALONE, summary);
+        }
         Ok(())
     }
 
@@ -313,22 +342,23 @@ fn compiling<'a>(
     Ok(cargo.args(selection.cargo_arguments()))
 }
 
-/// Compiles the command with each of its jobs alone, as packagers do who leave Kubernetes out.
-fn jobs_alone(packages: &BTreeMap<String, Package>) -> Result<()> {
+/// Compiles the command with each of its other jobs alone, as packagers do who leave Kubernetes out.
+fn jobs_alone(packages: &BTreeMap<String, Package>, except: Option<&str>) -> Result<()> {
     let jobs = packages.get(COMMAND).into_iter().flat_map(|package| &package.features);
-    for job in jobs.filter(|job| ![WITH_KUBERNETES, SMALLEST].contains(&job.as_str())) {
+    let is_started = |job: &str| STARTED_ALONE.iter().any(|(started, _)| *started == job);
+    for job in jobs.filter(|job| except != Some(job.as_str()) && !is_started(job)) {
         alone(job, workspace::cargo().arg("check"))?;
     }
     Ok(())
 }
 
-/// Builds the command with its smallest job alone, and returns where it is: in a folder of its own, as all other tests start the
-/// one with every job, which would be overwritten.
-fn smallest_command() -> Result<PathBuf> {
-    let folder = workspace::target_directory()?.join(SMALLEST);
+/// Builds the command with one job alone, and returns where it is: in a folder of its own, as all other tests start the one
+/// with every job, which would be overwritten.
+fn command_of(job: &str) -> Result<PathBuf> {
+    let folder = workspace::target_directory()?.join(job);
     let mut cargo = workspace::cargo();
     cargo.arg("build").env("CARGO_BUILD_BUILD_DIR", workspace::build_directory()?);
-    alone(SMALLEST, cargo.arg("--target-dir").arg(&folder))?;
+    alone(job, cargo.arg("--target-dir").arg(&folder))?;
     Ok(folder.join("debug").join(COMMAND))
 }
 

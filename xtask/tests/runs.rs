@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// How long something that has to come may take, on a machine that is busy with other things: a build, mostly.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// Tests of which two are wrong, one can't run, one starts what someone installed by hand, and one sees the machine.
+/// Tests of which two are wrong, one can't run, one has no excuse for that, one starts what someone installed by hand, and one sees the machine.
 const TESTS: &str = r#"//! Tests.
 
 #[test]
@@ -30,8 +30,19 @@ fn is_passed_over() {}
 
 #[test]
 fn can_not_run() {
-    let skip = "{\"test\":\"can_not_run\",\"reason\":\"no etcd\"}\n";
-    std::fs::write(std::env::var("SETPOINT_SKIPS").unwrap(), skip).unwrap();
+    skip("{\"test\":\"can_not_run\",\"reason\":\"no etcd\",\"lacks\":\"root\"}\n");
+}
+
+#[test]
+fn does_not_want_to_run() {
+    skip("{\"test\":\"does_not_want_to_run\",\"reason\":\"no luck\",\"lacks\":\"luck\"}\n");
+}
+
+fn skip(line: &str) {
+    use std::io::Write;
+    let file = std::env::var("SETPOINT_SKIPS").unwrap();
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+    file.write_all(line.as_bytes()).unwrap();
 }
 
 #[test]
@@ -193,12 +204,25 @@ fn the_other_command_has_one_job() {
     let command = std::env::var("SETPOINT_HAPROXY_ALONE").unwrap();
     assert_eq!(has_host(&command), "false");
 }
+
+#[test]
+fn the_third_command_has_the_other_job() {
+    let command = std::env::var("SETPOINT_HOST_ALONE").unwrap();
+    assert_eq!(has_host(&command), "true");
+}
 "#,
     );
     let ran = workspace.run(&[]);
     let (failed, last) = ran.ended();
-    // The example, `holds`, and the two tests of the commands.
-    assert_eq!(last, "4 passed, 0 failed, 0 skipped", "{failed:?}\n{}", ran.out());
+    // The example, `holds`, and the three tests of the commands.
+    assert_eq!(last, "5 passed, 0 failed, 0 skipped", "{failed:?}\n{}", ran.out());
+    // It is there for each selection that may want it, and for no other.
+    for (name, begun) in [("the_other_command_has_one_job", true), ("holds", false)] {
+        let ran = workspace.run(&[name]);
+        let (failed, last) = ran.ended();
+        assert!(last.ends_with(" passed, 0 failed, 0 skipped"), "{name}: {failed:?}\n{}", ran.out());
+        assert_eq!(ran.out().contains("each job alone"), begun, "{name}: {}", ran.out());
+    }
 }
 
 #[test]
@@ -212,7 +236,7 @@ fn each_wrong_thing_is_counted_and_named_and_nothing_is_left_behind() {
     let (failed, last) = ran.ended();
     assert_eq!(
         last,
-        "3 passed, 7 failed, 1 skipped",
+        "3 passed, 8 failed, 1 skipped",
         "{}{}",
         ran.out(),
         String::from_utf8_lossy(&ran.0.stderr)
@@ -222,6 +246,7 @@ fn each_wrong_thing_is_counted_and_named_and_nothing_is_left_behind() {
     for part in [
         "a test started `handmade`",
         "breaks",
+        "does_not_want_to_run was skipped for want of luck, which tests.toml does not list",
         "build, lints, documentation: 1 warning",
         "documentation",
         "each job alone: `haproxy` alone can't be built",

@@ -4,7 +4,8 @@ use std::process::{Command, Output, Stdio};
 
 use crate::error::DistError;
 
-/// The folders in which Debian has its programs, those for root included.
+/// The folders in which Debian has its programs, those for root included. Tests don't narrow it as their own PATH is: `dpkg`
+/// refuses to work without programs that it only looks for, such as `ldconfig` and `start-stop-daemon`.
 pub(crate) const SYSTEM_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Runs a command and returns the text that it printed on its standard output.

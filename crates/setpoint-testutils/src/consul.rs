@@ -181,7 +181,7 @@ impl Consul {
         longest: Duration,
     ) -> Result<Versioned, reqwest::Error> {
         let path = format!("/v1/kv/{key}?raw&index={index}&wait={}ms", longest.as_millis());
-        read(self.request(Method::GET, &path).timeout(longest * 2 + Duration::from_secs(5))).await
+        read(self.request(Method::GET, &path).timeout(longest * 2 + crate::wait::LIMIT)).await
     }
 }
 

@@ -11,8 +11,10 @@ use crate::skips::{SKIPS_VARIABLE, Skip};
 /// A part that this machine does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// The name of the part.
+    /// The name of the part, or of what the machine lacks.
     pub part: String,
+    /// By which name `parts.toml` or `tests.toml` says that tests may go without it.
+    pub lacks: String,
     /// Why it is not there.
     pub why: String,
     /// Whether tests may go without it even where skips are failures.
@@ -20,9 +22,11 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// Something other than a part in `parts.toml` that the machine lacks, such as a right.
+    /// Something other than a part in `parts.toml` that the machine lacks, such as a device. Where `tests.toml` does not list
+    /// it as `without`, the test has failed.
     pub fn new(part: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { part: part.into(), why: why.into(), optional: false }
+        let part = part.into();
+        Self { lacks: part.clone(), part, why: why.into(), optional: false }
     }
 }
 
@@ -56,7 +60,8 @@ macro_rules! need {
 #[doc(hidden)]
 pub fn skip(place: &str, missing: &Missing) {
     let test = test_name(place, std::thread::current().name());
-    let skip = Skip { test, reason: missing.to_string(), optional: missing.optional };
+    let (reason, lacks) = (missing.to_string(), missing.lacks.clone());
+    let skip = Skip { test, reason, lacks, optional: missing.optional };
     match std::env::var_os(SKIPS_VARIABLE) {
         Some(file) => {
             skip.append_to(Path::new(&file)).expect("the file in SETPOINT_SKIPS can be written");
@@ -89,7 +94,8 @@ pub fn program(part: &str, program: &str) -> Result<PathBuf, Missing> {
 pub fn root(what: &str) -> Result<(), Missing> {
     // The owner of a process's folder is the user as whom it acts.
     let root = std::fs::metadata("/proc/self").is_ok_and(|data| data.uid() == 0);
-    if root { Ok(()) } else { Err(Missing::new(what, "it takes root")) }
+    let missing = || Missing { lacks: "root".to_owned(), ..Missing::new(what, "it takes root") };
+    if root { Ok(()) } else { Err(missing()) }
 }
 
 /// Why a part is not there.
@@ -114,28 +120,23 @@ fn program_in(manifest: &Manifest, part: &str, program: &str) -> Result<PathBuf,
         let family = part.rsplit_once('-').map_or(part, |(family, _)| family);
         let relative = manifest.parts.iter().find(|other| other.name.starts_with(family));
         let why = relative.and_then(|other| other.why.clone());
+        let why = why.unwrap_or_else(|| "it was not found, nor is it made from parts.toml".to_owned());
         return Err(Missing {
-            part: part.to_owned(),
-            why: why.unwrap_or_else(|| "it was not found, nor is it made from parts.toml".to_owned()),
             optional: relative.is_some_and(|other| other.optional),
+            ..Missing::new(part, why)
         });
     };
-    match (&status.path, status.state) {
-        (Some(path), PartState::Ready) => {
-            // A part that was found on the machine is the program itself.
-            let program = if path.is_file() { path.clone() } else { path.join("bin").join(program) };
-            if program.exists() {
-                return Ok(program);
-            }
-            let why = format!("{} is gone; run `cargo xtask parts {part}`", program.display());
-            Err(Missing { part: part.to_owned(), why, optional: status.optional })
+    let why = if let (Some(path), PartState::Ready) = (&status.path, status.state) {
+        // A part that was found on the machine is the program itself.
+        let program = if path.is_file() { path.clone() } else { path.join("bin").join(program) };
+        if program.exists() {
+            return Ok(program);
         }
-        _ => Err(Missing {
-            part: part.to_owned(),
-            why: status.why.clone().unwrap_or_else(|| format!("run `cargo xtask parts {part}`")),
-            optional: status.optional,
-        }),
-    }
+        format!("{} is gone; run `cargo xtask parts {part}`", program.display())
+    } else {
+        status.why.clone().unwrap_or_else(|| format!("run `cargo xtask parts {part}`"))
+    };
+    Err(Missing { optional: status.optional, ..Missing::new(part, why) })
 }
 
 /// The manifest that `cargo xtask test` names, or the one that `cargo xtask parts` left in the user's cache.

@@ -15,6 +15,9 @@ pub struct Skip {
     pub test: String,
     /// Why it could not run.
     pub reason: String,
+    /// What is not there: a part, or what `tests.toml` says that a machine may lack.
+    #[serde(default)]
+    pub lacks: String,
     /// Whether the test may be skipped even where skips are failures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
@@ -51,7 +54,12 @@ mod tests {
         let file = folder.path().join("skips");
         assert_eq!(Skip::read_all(&file).unwrap(), []);
 
-        let skip = |test: &str| Skip { test: test.into(), reason: "no Go\nat all".into(), optional: false };
+        let skip = |test: &str| Skip {
+            test: test.into(),
+            reason: "no Go\nat all".into(),
+            lacks: "etcd".into(),
+            optional: false,
+        };
         for test in ["b", "a", "b"] {
             skip(test).append_to(&file).unwrap();
         }

@@ -91,11 +91,13 @@ fn absent_job<'a>(
     error: &clap::Error,
     words: impl IntoIterator<Item = String>,
 ) -> Option<&'a jobs::Job> {
-    let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(unknown))) =
-        (error.kind(), error.get(ContextKind::InvalidSubcommand))
-    else {
-        return None;
+    let unknown = match error.kind() {
+        ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
+        // Where a command has no other below it, a word that follows it is an argument.
+        ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
+        _ => None,
     };
+    let Some(ContextValue::String(unknown)) = unknown else { return None };
     // The same word may be a command below several.
     let (mut at, mut path) = (root, Vec::new());
     for word in words {
@@ -167,10 +169,12 @@ mod tests {
             jobs::Job { name: "host", about: "", commands: &["plan"], present: false },
             jobs::Job { name: "haproxy", about: "", commands: &["haproxy"], present: true },
             jobs::Job { name: "sync", about: "", commands: &["haproxy plan"], present: false },
+            jobs::Job { name: "dataplane", about: "", commands: &["demo haproxy"], present: false },
         ];
         let named = |name: &'static str| clap::Command::new(name);
         let level = clap::Arg::new("level").long("level").global(true);
         let root = named("setpoint").subcommand(named("haproxy").subcommand(named("fmt"))).arg(level);
+        let root = root.subcommand(named("demo").arg(clap::Arg::new("keep").long("keep")));
         let job = |words: &str| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             let error =
@@ -182,6 +186,9 @@ mod tests {
         assert_eq!(job("haproxy plan x"), Some("sync"));
         assert_eq!(job("haproxy --level 3 plan"), Some("sync"));
         assert_eq!(job("help haproxy plan"), Some("sync"));
+        assert_eq!(job("demo haproxy"), Some("dataplane"));
+        assert_eq!(job("demo --keep x haproxy --all"), Some("dataplane"));
+        assert_eq!((job("demo more"), job("demo --haproxy")), (None, None));
         assert_eq!((job("haproxy apply"), job("sync"), job("haproxy fmt --wrong")), (None, None, None));
     }
 }

@@ -53,7 +53,12 @@ pub(crate) const ALL: &[Job] = &[
     Job {
         name: "dataplane",
         about: "Serves the Dataplane API in front of a HAProxy",
-        commands: &["haproxy serve"],
+        // Without a host there is no demo that it could be below.
+        commands: if cfg!(feature = "host") {
+            &["haproxy serve", "demo haproxy"]
+        } else {
+            &["haproxy serve"]
+        },
         present: cfg!(feature = "dataplane"),
     },
     Job {

@@ -44,6 +44,8 @@ pub(crate) struct Allowed {
     toolchains: BTreeMap<String, Vec<String>>,
     /// Variables of the caller's environment, or their beginnings, by purpose.
     environment: BTreeMap<String, Vec<String>>,
+    /// What a machine may lack although all parts are there, and why.
+    pub(crate) without: BTreeMap<String, String>,
     /// How a root for `--fresh` is made.
     pub(crate) fresh: Fresh,
 }
@@ -236,6 +238,7 @@ mod tests {
         toml::from_str(
             r#"
             fresh.packages = []
+            without.root = "anybody may run them"
             programs.dash = ["sh"]
             programs.coreutils = ["cat"]
             toolchains.go = ["go"]
@@ -350,27 +353,83 @@ mod tests {
         assert!(allowed.keeps(OsStr::new("HOME")) && !allowed.keeps(OsStr::new("LD_PRELOAD")));
     }
 
+    /// The programs that code starts, by their names: by `Command::new`, and in tests by their whole paths wherever those are
+    /// written.
+    fn named<'a>(text: &'a str, path: &Path) -> BTreeSet<&'a str> {
+        const FOLDERS: [&str; 4] = ["/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/"];
+        let literal = |rest: &'a str| rest.split('"').next();
+        let calls = text.split("Command::new(\"").skip(1).filter_map(literal);
+        let is_test =
+            |part: &OsStr| ["tests", "tests.rs", "setpoint-testutils"].iter().any(|name| part == *name);
+        let tests = if path.iter().any(is_test) {
+            text
+        } else {
+            text.split_once("#[cfg(test)]\nmod ").map_or("", |(_, tests)| tests)
+        };
+        let paths = FOLDERS.into_iter().flat_map(|folder| {
+            let places = tests.match_indices(folder).filter(|(at, _)| tests[..*at].ends_with('"'));
+            places
+                .filter_map(move |(at, _)| literal(&tests[at..]))
+                .filter(|path| !path.contains(char::is_whitespace))
+        });
+        calls.chain(paths).filter_map(|program| program.rsplit('/').next()).collect()
+    }
+
+    #[test]
+    fn a_program_is_found_by_its_name_and_in_tests_by_its_whole_path() {
+        let code =
+            "const TOOL: &str = \"/usr/sbin/tool\";\nCommand::new(\"/bin/sh\").arg(\"/bin/true x\");\n";
+        assert_eq!(named(code, Path::new("crates/a/src/lib.rs")), ["sh"].into());
+        let tests = format!("fn f() {{}}\n#[cfg(test)]\nmod tests {{\n{code}}}\n");
+        assert_eq!(named(&tests, Path::new("crates/a/src/lib.rs")), ["sh", "tool"].into());
+        for path in
+            ["crates/a/tests/cli/power.rs", "crates/a/src/b/tests.rs", "crates/setpoint-testutils/src/a.rs"]
+        {
+            assert_eq!(named(code, Path::new(path)), ["sh", "tool"].into(), "{path}");
+        }
+    }
+
     /// Of a program that is installed nowhere, the system says only that there is no such file: here it has a name. One that
     /// is started by its whole path is held to the same list.
     #[test]
     fn every_program_that_code_starts_by_its_name_is_listed_or_a_part() {
-        // These two tests are about programs that are not there.
-        let mut known: BTreeSet<String> = ["handmade", "setpoint-no-such-program"].map(String::from).into();
+        // These are about programs that are not there.
+        let missing = ["handmade", "setpoint-no-such-program"];
+        let mut known: BTreeSet<String> = missing.map(String::from).into();
         let allowed = Allowed::load().unwrap();
         known.extend(allowed.programs.into_values().chain(allowed.toolchains.into_values()).flatten());
         known.extend(Table::load().unwrap().programs());
         let mut started = BTreeSet::new();
         for folder in ["bench", "crates", "xtask"] {
             sources(&workspace::root().join(folder), &mut |path, text| {
-                let calls = text.split("Command::new(\"").skip(1);
-                let names =
-                    calls.filter_map(|call| Some(call.split_once("\")")?.0.rsplit('/').next()?.to_owned()));
-                started.extend(names.map(|name| (name, path.to_owned())));
+                started.extend(named(text, path).into_iter().map(|name| (name.to_owned(), path.to_owned())));
             });
         }
         assert!(started.iter().any(|(name, _)| name == "sh"), "the search finds nothing: {started:?}");
         started.retain(|(name, _)| !known.contains(name));
         assert_eq!(started, BTreeSet::new(), "neither parts in parts.toml nor programs in tests.toml");
+    }
+
+    #[test]
+    fn what_tests_are_skipped_for_is_a_part_or_listed_and_what_is_listed_is_asked_for() {
+        let (mut parts, mut asked) = (Table::load().unwrap().groups(), BTreeSet::new());
+        parts.extend(Table::load().unwrap().parts.into_iter().map(|part| part.name));
+        for folder in ["bench", "crates", "xtask"] {
+            sources(&workspace::root().join(folder), &mut |path, text| {
+                if path.iter().any(|part| part == "tests" || part == "setpoint-testutils") {
+                    let named = text.split("Missing::new(").skip(1);
+                    let named =
+                        named.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+                    asked.extend(named.map(str::to_owned));
+                    asked.extend(text.contains("part::root(").then(|| "root".to_owned()));
+                }
+            });
+        }
+        asked.retain(|name| !parts.contains(name));
+        // A command with some jobs is built by this program, whatever machine it is on.
+        asked.retain(|name| !name.starts_with("a command with "));
+        let listed: BTreeSet<_> = Allowed::load().unwrap().without.into_keys().collect();
+        assert_eq!(asked, listed);
     }
 
     /// Shows all Rust files below a folder.

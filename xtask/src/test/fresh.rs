@@ -13,12 +13,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::environment::Allowed;
+use super::interrupt;
 use super::limited::Watcher;
 use crate::parts::Apt;
 use crate::{console, exit, workspace};
@@ -63,8 +66,8 @@ pub(crate) enum What {
 /// The names of roots begin so, and end with the number of the process that made them.
 const PREFIX: &str = "setpoint-fresh-";
 
-/// Makes the root, runs the command in it, and removes it.
-pub(super) fn run(args: &super::Args, what: What) -> Result<ExitCode> {
+/// Makes the root, runs the command in it, and removes it. An error is what kept the command from telling itself how it ended.
+pub(super) fn run(args: &super::Args, what: What, closing_line: &Arc<Mutex<String>>) -> Result<ExitCode> {
     // The owner of a process's folder is the user as whom it acts.
     let is_root = fs::metadata("/proc/self").is_ok_and(|data| data.uid() == 0);
     ensure!(is_root, "a root of its own takes root: run it with sudo, or without --fresh");
@@ -73,8 +76,13 @@ pub(super) fn run(args: &super::Args, what: What) -> Result<ExitCode> {
         eprintln!("fresh: what is not committed is left out: the last commit is cloned");
     }
     sweep(&std::env::temp_dir());
-    let folder = Folder::make()?;
-    let (root, files) = (folder.path().join("root"), folder.path().join("files"));
+    let folder = Folder::make(args.keep)?;
+    interrupt::on_signal((!args.keep).then(|| folder.path()), closing_line)?;
+    let (root, files, begun) =
+        (folder.path().join("root"), folder.path().join("files"), folder.path().join("begun"));
+    if args.keep {
+        eprintln!("fresh: the root stays in {}", root.display());
+    }
     let archives = root.join("archives");
     for made in [&archives, &files] {
         fs::create_dir_all(made).with_context(|| format!("can't make {}", made.display()))?;
@@ -113,50 +121,54 @@ pub(super) fn run(args: &super::Args, what: What) -> Result<ExitCode> {
         .env("GO", output_of(Command::new("go").args(["env", "GOROOT"]))?)
         .env("MOUNTS", &list)
         .env("FILES", &files)
+        .env("BEGUN", &begun)
         .status()
         .context("can't run unshare")?;
     watcher.dismiss();
-    eprintln!("fresh: {status} after {}", console::human(started.elapsed()));
-    if args.keep {
-        eprintln!("fresh: the root stays in {}", folder.keep().join("root").display());
+    // After the closing line of the tests nothing follows.
+    if what == What::Demo {
+        eprintln!("fresh: {status} after {}", console::human(started.elapsed()));
     }
+    outcome(what, begun.exists(), status)
+}
+
+/// What a run in the root came to: what the command said itself, or why it could not.
+fn outcome(what: What, begun: bool, status: ExitStatus) -> Result<ExitCode> {
+    // What it ends with where it has printed its closing line: well, with failures, or asked to end by a signal.
+    const TOLD: [i32; 5] = [0, 1, 128 + SIGHUP, 128 + SIGINT, 128 + SIGTERM];
+    ensure!(begun, "no root could be made, which ended with {status}: why is above");
+    let told = what == What::Demo || status.code().is_some_and(|code| TOLD.contains(&code));
+    ensure!(told, "what ran in the root ended with {status}, and without a closing line");
     Ok(exit::like(status))
 }
 
-/// The folder that holds the root; removed when it is dropped.
+/// The folder that holds the root; removed when it is dropped, unless it is kept.
 #[derive(Debug)]
-struct Folder(PathBuf);
+struct Folder {
+    path: PathBuf,
+    kept: bool,
+}
 
 impl Folder {
-    fn make() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
+    /// Makes it. One that is kept has a name that no later run takes for a rest.
+    fn make(kept: bool) -> Result<Self> {
+        let name = format!("{PREFIX}{}{}", std::process::id(), if kept { ".kept" } else { "" });
+        let path = std::env::temp_dir().join(name);
         fs::create_dir(&path).with_context(|| format!("can't make {}", path.display()))?;
-        Ok(Self(path))
+        Ok(Self { path, kept })
     }
 
     fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Leaves it where it is, by a name that no later run takes for a rest.
-    fn keep(mut self) -> PathBuf {
-        let kept = self.0.with_extension("kept");
-        match fs::rename(&self.0, &kept) {
-            Ok(()) => {
-                self.0.clear();
-                kept
-            }
-            Err(_) => self.0.clone(),
-        }
+        &self.path
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if !self.0.as_os_str().is_empty()
-            && let Err(error) = fs::remove_dir_all(&self.0)
+        if !self.kept
+            && let Err(error) = fs::remove_dir_all(&self.path)
         {
-            eprintln!("fresh: can't remove {}: {error}", self.0.display());
+            eprintln!("fresh: can't remove {}: {error}", self.path.display());
         }
     }
 }
@@ -181,7 +193,7 @@ fn command(args: &super::Args, what: What) -> Vec<String> {
     command.extend([format!("--repeat={}", args.repeat), format!("--load={}", args.load)]);
     command.push(format!("--test-timeout={}", args.test_timeout));
     command.extend(args.jobs.map(|jobs| format!("--jobs={jobs}")));
-    command.push("--require-parts".to_owned());
+    command.extend(["--require-parts", "--every-job"].map(str::to_owned));
     command.extend(args.names.iter().cloned());
     command
 }
@@ -231,6 +243,8 @@ fn output_of(command: &mut Command) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
     use clap::Parser;
 
     use super::*;
@@ -248,11 +262,29 @@ mod tests {
         let Line { args } = Line::parse_from(line);
         assert_eq!(
             command(&args, What::Tests).join(" "),
-            "cargo xtask test --repeat=3 --load=8 --test-timeout=20 --jobs=4 --require-parts host"
+            "cargo xtask test --repeat=3 --load=8 --test-timeout=20 --jobs=4 --require-parts --every-job host"
         );
         let plain = command(&Line::parse_from(["test", "--fresh"]).args, What::Tests).join(" ");
         assert!(!plain.contains("--jobs"), "{plain}");
         assert_eq!(command(&args, What::Demo).join(" "), "cargo run --release -- demo");
+    }
+
+    #[test]
+    fn a_run_that_could_not_tell_how_it_ended_is_an_error() {
+        let ended = |code: i32| ExitStatus::from_raw(code << 8);
+        for what in [What::Tests, What::Demo] {
+            let error = outcome(what, false, ended(1)).unwrap_err().to_string();
+            assert_eq!(error, "no root could be made, which ended with exit status: 1: why is above");
+        }
+        for code in [0, 1, 129, 130, 143] {
+            assert!(outcome(What::Tests, true, ended(code)).is_ok(), "{code}");
+        }
+        // As where nothing could be compiled, the program panicked, or it was killed.
+        for status in [ended(2), ended(101), ended(137), ExitStatus::from_raw(9)] {
+            let error = outcome(What::Tests, true, status).unwrap_err().to_string();
+            assert!(error.ends_with(", and without a closing line"), "{error}");
+            assert!(outcome(What::Demo, true, status).is_ok(), "{status}");
+        }
     }
 
     #[test]

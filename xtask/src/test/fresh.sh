@@ -6,6 +6,7 @@
 # RUST, GO  the toolchains
 # MOUNTS    a file of paths, one a line, that are to be seen in the root as they are here
 # FILES     a folder whose content is copied over the root
+# BEGUN     a file that is written when the root is there and the command begins
 # The rest of the environment, and the arguments, are the command's.
 set -eu
 
@@ -65,7 +66,8 @@ while read -r path; do read_only "$path" "$path"; done < "$MOUNTS"
 
 git -c safe.directory='*' clone --quiet --no-hardlinks "$SOURCE" "$ROOT/setpoint"
 say "running: $*"
-unset SOURCE RUST GO MOUNTS FILES
+echo > "$BEGUN"
+unset SOURCE RUST GO MOUNTS FILES BEGUN
 export HOME=/root PATH=/toolchain/rust/bin:/toolchain/go/bin:/usr/sbin:/usr/bin:/sbin:/bin
 cd "$ROOT"
 # Not by exec: this shell is the first process of its namespace, and has to collect the processes that others leave behind.

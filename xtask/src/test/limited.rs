@@ -29,7 +29,7 @@ use crate::{console, exit};
 /// How often is looked whether the binary has ended.
 const TICK: Duration = Duration::from_millis(50);
 /// How long a binary may take to list its tests.
-const LIST_LIMIT: Duration = Duration::from_secs(10);
+const LIST_LIMIT: Duration = Duration::from_mins(1);
 /// How long output may still come when the binary has ended: something it left behind may never stop printing.
 const REST: Duration = Duration::from_secs(5);
 /// A line before the end of the pipe says that the binary has ended by itself. Else the group ends, the watcher with it.

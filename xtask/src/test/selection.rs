@@ -16,13 +16,18 @@ pub(crate) enum Selection {
     Everything,
     /// Some packages.
     Packages(BTreeSet<String>),
-    /// The tests of a group of parts, wherever they are: their paths contain its name.
-    Group(String),
-    /// The tests whose path contains a name, and the packages that may have such a test.
+    /// The tests of a group of parts: their paths contain its name.
+    Group {
+        /// The name of the group.
+        name: String,
+        /// The packages that may have such a test.
+        packages: BTreeSet<String>,
+    },
+    /// The tests whose path contains a name.
     Tests {
         /// The name.
         name: String,
-        /// The packages.
+        /// The packages that may have such a test.
         packages: BTreeSet<String>,
     },
 }
@@ -43,20 +48,19 @@ impl Selection {
         match others.as_slice() {
             [] if chosen.is_empty() => Ok(Self::Everything),
             [] => Ok(Self::Packages(chosen)),
-            [name] if chosen.is_empty() && groups.contains(*name) => Ok(Self::Group((*name).clone())),
             [name] if chosen.is_empty() => {
                 let mut chosen = BTreeSet::new();
                 for (package, about) in packages {
-                    if may_have_test(&about.folder, name)
-                        .with_context(|| format!("can't read the sources of {package}"))?
-                    {
+                    if may_have(package, about, name, "")? {
                         chosen.insert(package.clone());
                     }
                 }
                 if chosen.is_empty() {
                     bail!("no crate, group of tests or test is called `{name}`");
                 }
-                Ok(Self::Tests { name: (*name).clone(), packages: chosen })
+                let is_group = groups.contains(*name);
+                let (name, packages) = ((*name).clone(), chosen);
+                Ok(if is_group { Self::Group { name, packages } } else { Self::Tests { name, packages } })
             }
             [name, ..] => {
                 let known: Vec<_> = packages
@@ -74,8 +78,8 @@ impl Selection {
     /// The arguments by which cargo builds what is selected, and nothing else.
     pub(crate) fn cargo_arguments(&self) -> Vec<&str> {
         match self {
-            Self::Everything | Self::Group(_) => vec!["--workspace"],
-            Self::Packages(packages) | Self::Tests { packages, .. } => {
+            Self::Everything => vec!["--workspace"],
+            Self::Packages(packages) | Self::Group { packages, .. } | Self::Tests { packages, .. } => {
                 packages.iter().flat_map(|name| ["--package", name]).collect()
             }
         }
@@ -90,7 +94,7 @@ impl Selection {
                 let chosen: BTreeSet<_> = chosen.iter().filter(has_library).cloned().collect();
                 (!chosen.is_empty()).then_some(Self::Packages(chosen))
             }
-            Self::Group(_) | Self::Tests { .. } => None,
+            Self::Group { .. } | Self::Tests { .. } => None,
         }
     }
 
@@ -99,7 +103,23 @@ impl Selection {
         match self {
             Self::Everything => true,
             Self::Packages(packages) => packages.contains(package),
-            Self::Group(_) | Self::Tests { .. } => false,
+            Self::Group { .. } | Self::Tests { .. } => false,
+        }
+    }
+
+    /// Returns whether one of its tests may be in a file of a package that names an environment variable.
+    pub(crate) fn may_read(
+        &self,
+        package: &str,
+        variable: &str,
+        packages: &BTreeMap<String, Package>,
+    ) -> Result<bool> {
+        match (self, packages.get(package)) {
+            (_, None) => Ok(false),
+            (Self::Everything | Self::Packages(_), Some(_)) => Ok(self.has(package)),
+            (Self::Group { name, .. } | Self::Tests { name, .. }, Some(about)) => {
+                may_have(package, about, name, variable)
+            }
         }
     }
 
@@ -107,7 +127,7 @@ impl Selection {
     pub(crate) fn filter(&self) -> Option<&str> {
         match self {
             Self::Everything | Self::Packages(_) => None,
-            Self::Group(name) | Self::Tests { name, .. } => Some(name),
+            Self::Group { name, .. } | Self::Tests { name, .. } => Some(name),
         }
     }
 
@@ -115,7 +135,7 @@ impl Selection {
     pub(crate) fn parts(&self, packages: &BTreeMap<String, Package>) -> Option<Vec<String>> {
         match self {
             Self::Everything => None,
-            Self::Group(name) => Some(vec![name.clone()]),
+            Self::Group { name, .. } => Some(vec![name.clone()]),
             Self::Packages(chosen) | Self::Tests { packages: chosen, .. } => {
                 let mut parts = Vec::new();
                 for package in chosen.iter().filter_map(|name| packages.get(name)) {
@@ -127,18 +147,25 @@ impl Selection {
     }
 }
 
+/// Returns whether a package may have a test whose path contains a name, in a file with some text.
+fn may_have(package: &str, about: &Package, name: &str, text: &str) -> Result<bool> {
+    may_have_test(&about.folder, name, text).with_context(|| format!("can't read the sources of {package}"))
+}
+
 /// Returns whether the sources of a package may have a test whose path contains a name: each word of the name stands in one
-/// of its files, or in the path of that file. More may be found than there is; a test that there is, is found.
-fn may_have_test(folder: &Path, name: &str) -> io::Result<bool> {
+/// of its files, or in the path of that file, and that file has `wanted`. More may be found than there is; a test that there is,
+/// is found.
+fn may_have_test(folder: &Path, name: &str, wanted: &str) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
-            if may_have_test(&path, name)? {
+            if may_have_test(&path, name, wanted)? {
                 return Ok(true);
             }
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let (text, path) = (fs::read_to_string(&path)?, path.to_string_lossy());
-            if name.split("::").all(|word| text.contains(word) || path.contains(word)) {
+            let has = |word: &str| text.contains(word) || path.contains(word);
+            if text.contains(wanted) && name.split("::").all(has) {
                 return Ok(true);
             }
         }
@@ -167,7 +194,8 @@ mod tests {
             let empty = folder.path().join("empty");
             fs::create_dir_all(&tests).unwrap();
             fs::create_dir(&empty).unwrap();
-            fs::write(tests.join("serving.rs"), "#[test]\nfn it_serves() {}\n").unwrap();
+            fs::write(tests.join("serving.rs"), "#[test]\nfn it_serves() { var(\"SERVER\") }\n").unwrap();
+            fs::write(tests.join("etcd.rs"), "#[test]\nfn it_keeps() {}\n").unwrap();
             let package = |parts: Option<&[&str]>, has_library, folder: &Path| Package {
                 parts: parts.map(|parts| parts.iter().map(ToString::to_string).collect()),
                 has_library,
@@ -226,14 +254,16 @@ mod tests {
             parse(&["xtask", "setpoint-engine"]).unwrap(),
             Selection::Packages(set(&["setpoint-engine", "xtask"]))
         );
-        assert_eq!(parse(&["etcd"]).unwrap(), Selection::Group("etcd".to_owned()));
+        let packages = set(&["xtask"]);
+        assert_eq!(parse(&["etcd"]).unwrap(), Selection::Group { name: "etcd".to_owned(), packages });
     }
 
     #[test]
     fn only_the_packages_that_are_named_are_built() {
         assert_eq!(parse(&["engine"]).unwrap().cargo_arguments(), ["--package", "setpoint-engine"]);
         assert_eq!(parse(&["it_serves"]).unwrap().cargo_arguments(), ["--package", "xtask"]);
-        assert_eq!(parse(&["etcd"]).unwrap().cargo_arguments(), ["--workspace"]);
+        assert_eq!(parse(&["etcd"]).unwrap().cargo_arguments(), ["--package", "xtask"]);
+        assert_eq!(parse(&[]).unwrap().cargo_arguments(), ["--workspace"]);
     }
 
     #[test]
@@ -250,6 +280,22 @@ mod tests {
     fn a_package_is_had_whole_or_not() {
         assert!(parse(&[]).unwrap().has("xtask") && parse(&["xtask"]).unwrap().has("xtask"));
         assert!(!parse(&["engine"]).unwrap().has("xtask") && !parse(&["it_serves"]).unwrap().has("xtask"));
+    }
+
+    #[test]
+    fn what_a_variable_tells_is_made_for_each_selection_with_a_test_that_may_read_it() {
+        let packages = Packages::new();
+        let may_read = |names: &[&str], package, variable| {
+            packages.parse(names).unwrap().may_read(package, variable, &packages.0).unwrap()
+        };
+        for names in [&[][..], &["xtask"], &["it_serves"], &["serving::"]] {
+            assert!(may_read(names, "xtask", "SERVER"), "{names:?}");
+        }
+        for names in [&["engine"][..], &["it_keeps"], &["etcd"]] {
+            assert!(!may_read(names, "xtask", "SERVER"), "{names:?}");
+        }
+        assert!(!may_read(&["it_serves"], "xtask", "ANOTHER"));
+        assert!(!may_read(&[], "nobody", "SERVER"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use anyhow::Result;
 use setpoint_testutils::skips::Skip;
 
 use super::build::Binary;
+use super::excuses::Excuses;
 use super::limited::Runner;
 use super::tally::Tally;
 use crate::console;
@@ -60,16 +61,16 @@ impl Summary {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = line.to_string();
     }
 
-    /// Takes in what some tests came to. Where parts are required, a test that was skipped for want of one has failed.
-    pub(super) fn take(&mut self, ran: Ran, required: bool) {
+    /// Takes in what some tests came to. A test that was skipped without an excuse has failed.
+    pub(super) fn take(&mut self, ran: Ran, excuses: &Excuses) {
         let Ran { tally, slow, skips, .. } = ran;
         let passed = tally.passed;
         self.tally.absorb(tally);
         self.slow.extend(slow);
         match skips {
             Ok(skips) => {
-                self.tally.skip(&skips, required, passed);
-                self.skips.extend(skips);
+                self.tally.skip(&skips, |skip| excuses.refusal(skip), passed);
+                self.skips.extend(skips.into_iter().filter(|skip| excuses.refusal(skip).is_none()));
             }
             Err(error) => self.fail(format!("can't read which tests were skipped: {error}")),
         }
@@ -83,7 +84,9 @@ impl Summary {
             println!("skipped: {}: {}", skip.test, skip.reason.replace('\n', "\n  "));
         }
         for slow in &self.slow {
-            println!("slow: {slow}: more than 60 s; such a test belongs into `cargo xtask soak`");
+            println!(
+                "slow: {slow}: more than 60 s beside others; with `--jobs 1`, what takes that alone has failed"
+            );
         }
         let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
         for failure in &self.tally.failures {
@@ -105,7 +108,7 @@ impl Summary {
 pub(super) struct Ran {
     tally: Tally,
     /// Tests that the test runner found slow.
-    slow: BTreeSet<String>,
+    pub(super) slow: BTreeSet<String>,
     /// Tests that could not run.
     skips: io::Result<Vec<Skip>>,
     /// How long they took.
@@ -228,7 +231,7 @@ mod tests {
         std::fs::write(&file, "every_name_is_drawn: graphviz not installed\n").unwrap();
         let mut summary = Summary::default();
         let script = "echo 'running 3 tests'; echo 'test result: ok. 3 passed; 0 failed; 0 ignored'";
-        summary.take(ran(script, &file), true);
+        summary.take(ran(script, &file), &Excuses::default());
         assert_eq!(summary.tally.to_string(), "3 passed, 1 failed, 0 skipped");
         assert!(summary.tally.failures[0].starts_with("can't read which tests were skipped"), "{summary:?}");
         assert!(!file.exists(), "the next round starts anew");
@@ -244,7 +247,7 @@ mod tests {
     }
 
     fn run(summary: &mut Summary, script: &str) {
-        summary.take(ran(script, Path::new("/nonexistent/skips")), false);
+        summary.take(ran(script, Path::new("/nonexistent/skips")), &Excuses::default());
     }
 
     /// Runs a script in the place of a test binary.

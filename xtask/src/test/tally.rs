@@ -92,21 +92,23 @@ impl Tally {
         self.failures.extend(failures);
     }
 
-    /// Takes in tests that ended as if they held but say that they could not run: where `required`, those that
+    /// Takes in tests that ended as if they held but say that they could not run: those of which `refusal` says why they
     /// may not be skipped count as failed. They were counted among the `passed` of one binary; one that was aborted has
     /// counted none.
-    pub(crate) fn skip(&mut self, skips: &[Skip], required: bool, mut passed: usize) {
+    pub(crate) fn skip(
+        &mut self,
+        skips: &[Skip],
+        refusal: impl Fn(&Skip) -> Option<String>,
+        mut passed: usize,
+    ) {
         for skip in skips {
             if passed > 0 {
                 passed -= 1;
                 self.passed = self.passed.saturating_sub(1);
             }
-            if required && !skip.optional {
-                self.failed += 1;
-                self.failures
-                    .push(format!("{} was skipped, and parts are required: {}", skip.test, skip.reason));
-            } else {
-                self.skipped += 1;
+            match refusal(skip) {
+                Some(why) => self.note(why),
+                None => self.skipped += 1,
             }
         }
     }
@@ -162,12 +164,17 @@ mod tests {
     }
 
     #[test]
-    fn skips_are_taken_from_the_passed_and_fail_where_parts_are_required() {
-        let skip = |test: &str, optional| Skip { test: test.into(), reason: "no Go".into(), optional };
+    fn skips_are_taken_from_the_passed_and_fail_where_they_are_refused() {
+        let skip = |test: &str, optional| Skip {
+            test: test.into(),
+            reason: "no Go".into(),
+            lacks: "etcd".into(),
+            optional,
+        };
         let skips = [skip("a::needs_etcd", false), skip("a::needs_dataplaneapi", true)];
-        let counted = |required| {
+        let counted = |required: bool| {
             let mut tally = tally(&["test result: ok. 5 passed; 0 failed; 1 ignored"]);
-            tally.skip(&skips, required, 5);
+            tally.skip(&skips, |skip| (required && !skip.optional).then(|| skip.test.clone()), 5);
             tally
         };
         assert_eq!(counted(false).to_string(), "3 passed, 0 failed, 3 skipped");
@@ -178,8 +185,13 @@ mod tests {
     #[test]
     fn a_skip_in_a_binary_that_was_aborted_takes_no_pass_from_another() {
         let mut tally = tally(&["test result: ok. 5 passed; 0 failed; 0 ignored"]);
-        let skip = Skip { test: "a::needs_etcd".into(), reason: "no Go".into(), optional: false };
-        tally.skip(&[skip], false, 0);
+        let skip = Skip {
+            test: "a::needs_etcd".into(),
+            reason: "no Go".into(),
+            lacks: "etcd".into(),
+            optional: false,
+        };
+        tally.skip(&[skip], |_| None, 0);
         assert_eq!(tally.to_string(), "5 passed, 0 failed, 1 skipped");
     }
 

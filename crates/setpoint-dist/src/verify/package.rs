@@ -49,7 +49,7 @@ pub(super) fn check(package: &Path, sources: &Sources<'_>) -> Result<String, Dis
         ensure(!root.path.join(left).exists(), || format!("purging the package left /{left} behind"))?;
     }
     let place = if elf.is_static() { "in it" } else { "beside it" };
-    Ok(format!("installed into a root; {version} ran {place}; {pages} pages, {units} units"))
+    Ok(format!("installed into a root; {version} ran {place}; {pages} pages, {units}"))
 }
 
 /// A root that `dpkg` installs into.

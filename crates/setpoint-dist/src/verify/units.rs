@@ -25,8 +25,11 @@ const TARGETS: [&str; 8] = [
     "system.slice",
 ];
 
-/// Looks at all units below a root, and returns how many there are.
-pub(super) fn check(installed: &Installed<'_>, checker: Checker) -> Result<usize, DistError> {
+/// systemd's own checker.
+const SYSTEMD: &str = "/usr/bin/systemd-analyze";
+
+/// Looks at all units below a root, and returns how many there are, and who has looked at them beside us.
+pub(super) fn check(installed: &Installed<'_>, checker: Checker) -> Result<String, DistError> {
     let folder = installed.root.join(FOLDER);
     let mut names = Vec::new();
     for entry in fs::read_dir(&folder).map_err(DistError::file("read", &folder))? {
@@ -38,10 +41,14 @@ pub(super) fn check(installed: &Installed<'_>, checker: Checker) -> Result<usize
         names.push(name);
     }
     ensure(!names.is_empty(), || "the package has no units".to_owned())?;
-    if checker == Checker::Systemd {
-        ask_systemd(&folder, &names)?;
-    }
-    Ok(names.len())
+    let asked = match checker {
+        Checker::Nobody => "",
+        Checker::Systemd if ask_systemd(Path::new(SYSTEMD), &folder, &names)? => {
+            ", which systemd understands"
+        }
+        Checker::Systemd => ", and systemd was not asked: this machine has no systemd-analyze",
+    };
+    Ok(format!("{} units{asked}", names.len()))
 }
 
 fn check_unit(name: &str, unit: &Unit<'_>, installed: &Installed<'_>) -> Result<(), DistError> {
@@ -68,11 +75,10 @@ fn check_unit(name: &str, unit: &Unit<'_>, installed: &Installed<'_>) -> Result<
     ensure(!unit.values("Install", "WantedBy").is_empty(), || format!("{name} can't be enabled"))
 }
 
-/// Lets systemd's own checker read the units, where this machine has it.
-fn ask_systemd(folder: &Path, names: &[String]) -> Result<(), DistError> {
-    const CHECKER: &str = "/usr/bin/systemd-analyze";
-    if !Path::new(CHECKER).exists() {
-        return Ok(());
+/// Lets systemd's own checker read the units, and returns whether this machine has it.
+fn ask_systemd(checker: &Path, folder: &Path, names: &[String]) -> Result<bool, DistError> {
+    if !checker.exists() {
+        return Ok(false);
     }
     let scratch = tempfile::tempdir().map_err(DistError::file("make", Path::new("a temporary folder")))?;
     let units = scratch.path().join(FOLDER);
@@ -92,7 +98,7 @@ fn ask_systemd(folder: &Path, names: &[String]) -> Result<(), DistError> {
         let (from, to) = (folder.join(name), units.join(name));
         fs::copy(&from, &to).map_err(DistError::file("write", &to))?;
         let instance = name.replace("@.", "@trial.");
-        let mut command = Command::new(CHECKER);
+        let mut command = Command::new(checker);
         command
             .args(["verify", "--man=no"])
             .arg(format!("--root={}", scratch.path().display()))
@@ -103,7 +109,7 @@ fn ask_systemd(folder: &Path, names: &[String]) -> Result<(), DistError> {
         let found = String::from_utf8_lossy(&output.stderr).into_owned();
         ensure(!found.contains("setpoint-"), || format!("systemd does not like {name}: {found}"))?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// A unit as it is written: sections with keys and values.
@@ -139,6 +145,13 @@ impl<'a> Unit<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_checker_that_is_not_there_is_not_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = ask_systemd(&folder.path().join("systemd-analyze"), folder.path(), &[]).unwrap();
+        assert!(!asked);
+    }
 
     #[test]
     fn a_unit_is_read_and_what_is_none_is_refused() {

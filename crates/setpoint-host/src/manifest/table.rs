@@ -112,7 +112,12 @@ pub(crate) mod fields {
 
 /// What `ready` holds.
 pub(crate) const READY: &[Field] = &[
-    field("port", Type::Port, "It accepts connections; without a host, of this machine (127.0.0.1)."),
+    field(
+        "port",
+        Type::Port,
+        "It accepts connections; without a host, of this machine (127.0.0.1). A host is an address, or a name in \
+         /etc/hosts: no name server is asked.",
+    ),
     field(
         "file",
         Type::Text,

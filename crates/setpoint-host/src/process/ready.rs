@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +100,7 @@ impl<'a> Probe<'a> {
     /// What the process did not show in time.
     pub(crate) fn missing(&self) -> String {
         let what = match &self.ready.condition {
-            Readiness::Port(address) => format!("nothing accepts connections on {address}"),
+            Readiness::Port(address) => nobody_accepts(address),
             Readiness::File(path) => format!("{path} is not there"),
             Readiness::Command(command) => format!("`{command}` does not succeed"),
             Readiness::Log(text) => format!("no line of its log contains {}", quoted(text)),
@@ -111,12 +111,27 @@ impl<'a> Probe<'a> {
 
 /// Returns whether something accepts connections.
 fn accepts(address: &Address) -> bool {
-    let Ok(mut addresses) = (address.host(), address.port()).to_socket_addrs() else { return false };
-    addresses.any(|address| {
-        TcpStream::connect_timeout(&address, CONNECT_WITHIN)
+    // Not by the C library, which needs modules for it that a static program can't load.
+    let addresses = setpoint_names::known_here(address.host()).unwrap_or_default();
+    addresses.into_iter().any(|host| {
+        TcpStream::connect_timeout(&SocketAddr::new(host, address.port()), CONNECT_WITHIN)
             // Where nothing listens, a connection may come to be with itself.
             .is_ok_and(|stream| stream.local_addr().ok() != stream.peer_addr().ok())
     })
+}
+
+/// Says that nothing accepts connections, and why it was not even tried where it was not.
+fn nobody_accepts(address: &Address) -> String {
+    let host = address.host();
+    match setpoint_names::known_here(host) {
+        Ok(addresses) if addresses.is_empty() => format!(
+            "/etc/hosts does not list {}, and no name server is asked where a process of this host listens: \
+             write an address, or list it there",
+            quoted(host)
+        ),
+        Ok(_) => format!("nothing accepts connections on {address}"),
+        Err(error) => format!("can't look for {} in /etc/hosts: {error}", quoted(host)),
+    }
 }
 
 /// Searches the lines that are added to a log.
@@ -199,7 +214,22 @@ mod tests {
         let listener = TcpListener::bind(port.address()).unwrap();
         let address: Address = port.address().to_string().parse().unwrap();
         assert!(accepts(&address));
+        let by_name: Address = format!("localhost:{}", port.number()).parse().unwrap();
+        assert!(accepts(&by_name));
         drop(listener);
         assert!(!accepts(&address));
+        assert_eq!(nobody_accepts(&by_name), format!("nothing accepts connections on {by_name}"));
+    }
+
+    #[test]
+    fn a_name_that_only_a_name_server_may_know_is_refused_with_what_to_do() {
+        let address: Address = "db.setpoint.invalid:5432".parse().unwrap();
+        assert!(!accepts(&address));
+        let said = nobody_accepts(&address);
+        assert!(
+            said.starts_with("/etc/hosts does not list \"db.setpoint.invalid\", and no name server"),
+            "{said}"
+        );
+        assert!(said.ends_with("write an address, or list it there"), "{said}");
     }
 }

@@ -67,7 +67,7 @@ fn what_comes_after_a_process_waits_for_the_file_that_it_makes() {
 #[test]
 fn what_comes_after_a_process_waits_until_a_command_succeeds() {
     waits_for("touch made", "{command: test -e made}");
-    waits_for("touch made", "{command: [test, -e, made], timeout: 20s}");
+    waits_for("touch made", "{command: [test, -e, made], timeout: 5m}");
 }
 
 #[test]

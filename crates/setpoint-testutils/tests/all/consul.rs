@@ -13,6 +13,12 @@ async fn a_blocking_query_returns_on_a_write_and_data_survive_a_restart() {
     let before = consul.get("colour").await.unwrap();
     assert_eq!(before.value.as_deref(), Some("blue"));
 
+    // Where nothing is written, it waits.
+    let started = Instant::now();
+    let same = consul.get_after("colour", before.index, Duration::from_secs(1)).await.unwrap();
+    assert_eq!((same.index, same.value.as_deref()), (before.index, Some("blue")));
+    assert!(started.elapsed() >= Duration::from_secs(1));
+
     let started = Instant::now();
     let write = async {
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use setpoint_testutils::{Backend, Proxy, http};
+use setpoint_testutils::{Backend, Proxy, http, wait};
 
 #[tokio::test]
 async fn a_proxy_passes_cuts_delays_limits_and_corrupts() {
@@ -46,7 +46,8 @@ async fn a_cut_ends_connections_that_are_under_way() {
     let url = format!("http://{}", proxy.address());
     let started = Instant::now();
     let cut = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        let under_way = async || (proxy.connections() > 0).then_some(());
+        wait::until("a connection", wait::LIMIT, under_way).await;
         proxy.cut();
     };
     let (answer, ()) = tokio::join!(http::get(&url), cut);

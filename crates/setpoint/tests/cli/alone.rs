@@ -136,11 +136,13 @@ fn watch_as_json_is_one_object_a_line() {
 #[test]
 fn the_first_signal_finishes_what_runs_and_starts_nothing_more() {
     let sandbox = Sandbox::new(
-        "commands:\n  slow: {apply: \"touch begun; sleep 1; touch ended\", check: \"test -e ended\"}\nfiles:\n  after: {content: x, after: [command.slow]}\n",
+        "commands:\n  slow: {apply: \"touch begun; until test -e go || ! test -e site.yaml; do sleep 0.05; done; touch ended\", check: \"test -e ended\"}\nfiles:\n  after: {content: x, after: [command.slow]}\n",
     );
     let mut apply = sandbox.start(&["apply", "--yes"]);
     eventually("the command runs", || sandbox.path("begun").exists());
     apply.signal(Signal::SIGINT);
+    apply.until("Stopping: what runs is finished");
+    sandbox.write("go", "");
     assert_eq!(apply.wait(), 1);
     assert!(sandbox.path("ended").exists() && !sandbox.path("after").exists(), "{}", apply.log());
     assert!(sandbox.ok(&["history"]).contains("cancelled"), "{}", apply.log());

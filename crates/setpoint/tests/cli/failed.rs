@@ -184,7 +184,7 @@ fn what_is_declared_is_made_again_with_the_directory_around_it() {
 /// Sets an extended attribute where the file system has them.
 pub(crate) fn set_attribute(path: &Path, name: &str, value: &[u8]) -> Result<(), Missing> {
     let set = rustix::fs::setxattr(path, name, value, rustix::fs::XattrFlags::empty());
-    set.map_err(|error| Missing::new(format!("a file system with {name}"), error.to_string()))
+    set.map_err(|error| Missing::new("extended attributes", format!("{name}: {error}")))
 }
 
 #[test]

@@ -10,8 +10,9 @@ use setpoint_testutils::part::Missing;
 use crate::run;
 use crate::text;
 
-/// The environment variable that names a command with the job `haproxy` alone; set by `cargo xtask test`.
+/// The environment variables that name commands with one job alone; set by `cargo xtask test`.
 const HAPROXY_ALONE: &str = "SETPOINT_HAPROXY_ALONE";
+const HOST_ALONE: &str = "SETPOINT_HOST_ALONE";
 
 /// Each job with its feature and one of its commands, and whether it is in the command that these tests are built with.
 const JOBS: [(&str, &str, bool); 5] = [
@@ -36,10 +37,18 @@ impl Binary {
 
     /// The one with `haproxy` alone.
     fn of_haproxy_alone() -> Result<Self, Missing> {
-        let why = "`cargo xtask test` builds it";
-        let path = std::env::var_os(HAPROXY_ALONE)
-            .ok_or_else(|| Missing::new("a command with `haproxy` alone", why))?;
-        Ok(Self { path: path.into(), jobs: JOBS.map(|(job, command, _)| (job, command, job == "haproxy")) })
+        Self::with_one("haproxy", HAPROXY_ALONE)
+    }
+
+    /// The one with `host` alone.
+    fn of_host_alone() -> Result<Self, Missing> {
+        Self::with_one("host", HOST_ALONE)
+    }
+
+    fn with_one(name: &str, variable: &str) -> Result<Self, Missing> {
+        let missing = || Missing::new("a command with one job alone", "`cargo xtask test` builds it");
+        let path = std::env::var_os(variable).ok_or_else(missing)?;
+        Ok(Self { path: path.into(), jobs: JOBS.map(|(job, command, _)| (job, command, job == name)) })
     }
 
     fn run(&self, args: &[&str]) -> Output {
@@ -115,6 +124,45 @@ fn a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it() {
 }
 
 #[test]
+#[cfg(feature = "host")]
+fn a_host_alone_shows_the_demo_that_a_binary_with_every_job_shows() {
+    let demo = |binary: &Binary| {
+        let output = binary.run(&["demo"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        crate::sandbox::timeless(text(&output.stdout))
+    };
+    let host = need!(Binary::of_host_alone());
+    assert_eq!(demo(&host), demo(&Binary::own()));
+    host.assert_its_version_says_which_jobs_are_in();
+    let absent = host.run(&["demo", "haproxy"]);
+    let message = text(&absent.stderr);
+    assert!(
+        message.starts_with("error: this binary was built without the feature `dataplane`\n"),
+        "{message}"
+    );
+    assert_eq!(absent.status.code(), Some(64));
+    let help = host.run(&["--help"]);
+    assert!(
+        text(&help.stdout).contains("with the commands haproxy serve, demo haproxy\n"),
+        "{}",
+        text(&help.stdout)
+    );
+}
+
+/// A static program can't load the modules that answer it.
+#[test]
+fn a_host_alone_has_nothing_that_asks_the_c_library_for_names() {
+    let program = std::fs::read(need!(Binary::of_host_alone()).path).unwrap();
+    let has = |name: &str| {
+        let name = format!("\0{name}\0");
+        program.windows(name.len()).any(|bytes| bytes == name.as_bytes())
+    };
+    assert!(has("socket"), "the names of what it calls are not found");
+    let asking = ["getaddrinfo", "gethostbyname_r", "getpwnam_r", "getgrnam_r"];
+    assert_eq!(asking.into_iter().filter(|name| has(name)).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
 fn the_index_of_the_documentation_shows_what_a_binary_without_a_job_says() {
     let index = include_str!("../../../../docs/README.md");
     let output = need!(Binary::of_haproxy_alone()).run(&["composite"]);
@@ -150,7 +198,7 @@ pub(crate) fn crates(features: &str) -> Vec<String> {
 #[test]
 fn only_what_uses_a_network_brings_its_crates_and_who_serves_brings_no_client() {
     let heavy = |name: &String| {
-        ["kube", "k8s-openapi", "reqwest", "rustls", "aws-lc", "hyper", "axum", "tower"]
+        ["kube", "k8s-openapi", "reqwest", "rustls", "aws-lc", "hyper", "axum", "tower", "hickory"]
             .iter()
             .any(|heavy| name.starts_with(heavy))
     };
@@ -173,7 +221,7 @@ fn a_job_brings_only_the_crates_that_it_needs() {
             .filter_map(|name| Some(name.strip_prefix("setpoint-")?.to_owned()))
             .collect()
     };
-    assert_eq!(own("host"), ["engine", "graph", "host", "plan", "state"]);
+    assert_eq!(own("host"), ["engine", "graph", "host", "names", "plan", "state"]);
     assert_eq!(own("haproxy"), ["files", "haproxy", "plan"]);
     assert_eq!(own("dataplane"), ["dataplane-api", "files", "haproxy", "instance", "plan"]);
     assert_eq!(own("sync"), ["dataplane", "files", "haproxy", "names", "plan"]);

@@ -8,7 +8,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use setpoint_testutils::{need, part};
 
-use crate::sandbox::{Sandbox, eventually};
+use crate::sandbox::{Sandbox, Started, eventually};
 
 /// Destroys, and is killed while the slow `undo` of a command runs.
 fn destroyed_and_killed(sandbox: &Sandbox) {
@@ -27,7 +27,7 @@ directories: {data: {adopt: true}}
 symlinks: {link: {target: motd, adopt: true}}
 commands:
   theirs: {check: test -e state, apply: touch state, undo: rm state}
-  slow: {apply: 'true', undo: 'touch undoing; for i in $(seq 300); do test -e quick && break; sleep 0.1; done'}
+  slow: {apply: 'true', undo: 'touch undoing; until test -e quick || ! test -e site.yaml; do sleep 0.1; done'}
 ",
     );
     sandbox.write("motd", "theirs\n");
@@ -51,7 +51,7 @@ fn a_command_that_was_to_be_applied_again_is_when_the_run_is_killed_in_between()
         format!(
             "files: {{f: {{content: {content}}}}}
 commands:
-  migrate: {{apply: 'touch undoing; for i in $(seq 300); do test -e quick && break; sleep 0.1; done', redo_on: [file.f]}}
+  migrate: {{apply: 'touch undoing; until test -e quick || ! test -e site.yaml; do sleep 0.1; done', redo_on: [file.f]}}
   reload: {{check: test -e loaded, apply: 'cat f >> loaded', redo_on: [command.migrate]}}
 "
         )
@@ -284,22 +284,33 @@ fn a_command_that_has_another_name_now_is_neither_undone_nor_taken_for_somebody_
     }
 }
 
+/// Notes when it begins and when it ends, which is when there is a file `go`, or no sandbox any more.
+const SLOW: &str =
+    "echo begun >> log; until test -e go || ! test -e site.yaml; do sleep 0.05; done; echo ended >> log";
+
+/// Waits until a run has said that it waits, and lets go what it waits for.
+fn let_go(sandbox: &Sandbox, applying: &Started) {
+    applying.until("command/c: check has been running for ");
+    assert_eq!(sandbox.read("log"), "begun\n", "two of them ran at a time");
+    sandbox.write("go", "");
+}
+
 #[test]
 fn a_command_that_outlives_a_killed_run_is_waited_for() {
-    let sandbox = Sandbox::new("commands:\n  c: {apply: 'echo begun >> log; sleep 2; echo ended >> log'}\n");
+    let sandbox = Sandbox::new(&format!("commands:\n  c: {{apply: '{SLOW}'}}\n"));
     let mut applying = sandbox.start(&["apply", "--yes"]);
     eventually("it has begun", || sandbox.path("log").exists());
     applying.signal(Signal::SIGKILL);
     let _ = applying.child.wait();
-    sandbox.ok(&["apply", "--yes"]);
+    let mut again = sandbox.start(&["apply", "--yes"]);
+    let_go(&sandbox, &again);
+    assert_eq!(again.wait(), 0, "{}", again.log());
     assert_eq!(sandbox.read("log"), "begun\nended\nbegun\nended\n");
 }
 
 #[test]
 fn a_command_that_outlives_a_killed_run_is_waited_for_also_without_the_mark_in_its_environment() {
-    let sandbox = Sandbox::new(
-        "commands:\n  c: {apply: [env, -i, /bin/sh, -c, 'echo begun >> log; sleep 2; echo ended >> log']}\n",
-    );
+    let sandbox = Sandbox::new(&format!("commands:\n  c: {{apply: [env, -i, /bin/sh, -c, '{SLOW}']}}\n"));
     let mut applying = sandbox.start(&["apply", "--yes"]);
     eventually("it is noted", || {
         fs::read_to_string(sandbox.path(".setpoint/journal")).is_ok_and(|text| text.contains("\"running\""))
@@ -307,7 +318,9 @@ fn a_command_that_outlives_a_killed_run_is_waited_for_also_without_the_mark_in_i
     eventually("it has begun", || sandbox.path("log").exists());
     applying.signal(Signal::SIGKILL);
     let _ = applying.child.wait();
-    sandbox.ok(&["apply", "--yes"]);
+    let mut again = sandbox.start(&["apply", "--yes"]);
+    let_go(&sandbox, &again);
+    assert_eq!(again.wait(), 0, "{}", again.log());
     assert_eq!(sandbox.read("log"), "begun\nended\nbegun\nended\n");
 }
 
@@ -315,15 +328,15 @@ fn a_command_that_outlives_a_killed_run_is_waited_for_also_without_the_mark_in_i
 #[test]
 fn it_is_waited_for_in_a_container_that_was_entered_too() {
     need!(part::root("a namespace of processes"));
-    let sandbox = Sandbox::new("commands:\n  c: {apply: 'echo begun >> log; sleep 2; echo ended >> log'}\n");
-    let script = "\"$0\" apply --yes & while ! test -e log; do sleep 0.01; done; kill -9 $!; wait\n\
+    let sandbox = Sandbox::new(&format!("commands:\n  c: {{apply: '{SLOW}'}}\n"));
+    let script = "\"$0\" apply --yes & until test -e log || ! test -e site.yaml; do sleep 0.01; done; kill -9 $!; wait\n\
                   exec \"$0\" apply --yes";
-    let output = Command::new("unshare")
-        .args(["--fork", "--pid", "--mount-proc", "sh", "-c", script, env!("CARGO_BIN_EXE_setpoint")])
-        .current_dir(sandbox.root())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut command = Command::new("unshare");
+    command.args(["--fork", "--kill-child", "--pid", "--mount-proc", "sh", "-c", script]);
+    let mut entered =
+        sandbox.start_command(command.arg(env!("CARGO_BIN_EXE_setpoint")).current_dir(sandbox.root()));
+    let_go(&sandbox, &entered);
+    assert_eq!(entered.wait(), 0, "{}", entered.log());
     assert_eq!(sandbox.read("log"), "begun\nended\nbegun\nended\n");
 }
 

@@ -32,6 +32,7 @@ mod full;
 #[cfg(feature = "haproxy")]
 mod haproxy;
 mod history;
+mod index;
 mod jobs;
 #[cfg(feature = "host")]
 mod kills;

@@ -1,11 +1,14 @@
 //! Processes that are kept running, through the command.
 
 use std::fs;
+use std::net::TcpListener;
 use std::ops::Deref;
+use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use setpoint_testutils::{Port, need, part};
 
 use crate::sandbox::{Sandbox, eventually};
 
@@ -265,4 +268,33 @@ fn each_process_that_is_followed_takes_one_descriptor_and_no_thread() {
     };
     kill(pid("process.p7"));
     watch.until("! process/p7 ended: signal 9\n");
+}
+
+/// What the name service switch says is for modules that a static program can't load. That something listens there already is
+/// only known where the name is.
+#[test]
+fn the_host_of_a_port_is_found_by_the_hosts_file_whatever_the_name_service_switch_says() {
+    need!(part::root("a namespace of mounts"));
+    let port = Port::lease();
+    let _listener = TcpListener::bind(port.address()).unwrap();
+    let manifest = format!(
+        "processes:\n  p: {{command: exec sleep 600, ready: {{port: 'db.setpoint.test:{}', timeout: 1s}}}}\n",
+        port.number()
+    );
+    let sandbox = Processes::new(&manifest);
+    sandbox.write("hosts", "127.0.0.1 localhost db.setpoint.test\n");
+    sandbox.write("nsswitch.conf", "hosts: nobody\n");
+    let script = "mount --bind hosts /etc/hosts && \
+                  { ! test -e /etc/nsswitch.conf || mount --bind nsswitch.conf /etc/nsswitch.conf; } && \
+                  exec \"$0\" apply --yes";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_setpoint")])
+        .current_dir(sandbox.root())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("something else accepts connections on the port of its `ready`"), "{printed}");
+    // Without the list nobody knows the name.
+    let unknown = sandbox.run(&["apply", "--yes"]);
+    assert!(unknown.out().contains("/etc/hosts does not list \"db.setpoint.test\""), "{}", unknown.out());
 }

@@ -94,10 +94,15 @@ impl Sandbox {
 
     /// Starts a command whose output goes to a file.
     pub(crate) fn start(&self, args: &[&str]) -> Started {
+        self.start_command(&mut self.command(args))
+    }
+
+    /// Starts what runs the command in some other way, with its output in the same file.
+    pub(crate) fn start_command(&self, command: &mut Command) -> Started {
         let log = self.path(".log");
         let file = fs::File::create(&log).unwrap();
         let errors = file.try_clone().unwrap();
-        let child = self.command(args).stdout(file).stderr(errors).spawn().unwrap();
+        let child = command.stdout(file).stderr(errors).spawn().unwrap();
         Started { child, log }
     }
 }

@@ -56,7 +56,7 @@ fn what_is_wrong_with_an_argument_is_said_in_words_of_its_own() {
 #[test]
 fn a_signal_during_the_last_operation_is_no_failure() {
     let sandbox = Sandbox::new(
-        "commands:\n  slow: {apply: 'touch begun; for i in $(seq 600); do test -e go && break; sleep 0.05; done'}\n",
+        "commands:\n  slow: {apply: 'touch begun; until test -e go || ! test -e site.yaml; do sleep 0.05; done'}\n",
     );
     let mut applying = sandbox.start(&["apply", "--yes"]);
     eventually("it has begun", || sandbox.path("begun").exists());
@@ -70,7 +70,7 @@ fn a_signal_during_the_last_operation_is_no_failure() {
     fs::remove_file(sandbox.path("begun")).unwrap();
     fs::remove_file(sandbox.path("go")).unwrap();
     sandbox.declare(
-        "commands:\n  slow2: {apply: 'touch begun; for i in $(seq 600); do test -e go && break; sleep 0.05; done'}\n  \
+        "commands:\n  slow2: {apply: 'touch begun; until test -e go || ! test -e site.yaml; do sleep 0.05; done'}\n  \
          later: {apply: touch later, after: [command.slow2]}\n",
     );
     let mut applying = sandbox.start(&["apply", "--yes"]);
@@ -259,7 +259,7 @@ fn who_has_two_damaged_states_is_told_so_and_how_to_start_anew() {
 #[test]
 fn a_command_whose_run_was_cut_off_is_applied_anew_and_not_called_deleted() {
     let sandbox = Sandbox::new(
-        "commands:\n  c: {apply: 'touch begun; for i in $(seq 600); do test -e go && break; sleep 0.05; done'}\n",
+        "commands:\n  c: {apply: 'touch begun; until test -e go || ! test -e site.yaml; do sleep 0.05; done'}\n",
     );
     let mut applying = sandbox.start(&["apply", "--yes"]);
     eventually("it has begun", || sandbox.path("begun").exists());

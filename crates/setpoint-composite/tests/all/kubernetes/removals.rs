@@ -13,8 +13,8 @@ use setpoint_testutils::{Acl, Consul, need, wait};
 
 use super::world::{LIMIT, NAME, Running, World};
 
-/// By when what Consul does not report is found, with a margin for a busy machine.
-const SOON: Duration = Duration::from_secs(30);
+/// By when what Consul does not report is found, with a margin for a busy machine; everything is checked every five minutes.
+const SOON: Duration = Duration::from_mins(2);
 
 fn operate(worlds: &[&World], consul: &Consul) -> Running {
     let names = worlds.iter().map(|world| world.name().to_owned()).collect();
