@@ -9,11 +9,12 @@ use crate::client::{
     Reload, RunningServer,
 };
 use crate::costs::Costs;
+use crate::files::{NOTES, Usage};
 
-/// How a file that was replaced takes effect.
+/// How a file that was written takes effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It has: a running HAProxy uses it.
+    /// It has, or nothing uses it.
     Now,
     /// With a reload that was ordered, under this name.
     Ordered(String),
@@ -47,8 +48,8 @@ pub trait Target: Sync {
     /// Returns whether there is a call for several operations at once.
     fn carries(&self, bundle: &Bundle) -> bool;
 
-    /// Returns whether a file of a kind that is replaced always takes a reload.
-    fn reloads_for(&self, kind: FileKind) -> bool;
+    /// Returns whether a running HAProxy can be told what a file holds that is replaced, where its configuration uses it so.
+    fn tells(&self, kind: FileKind, usage: &Usage) -> bool;
 
     /// Reads the version of the configuration.
     fn version(&self) -> impl Future<Output = Result<u64, ApiError>>;
@@ -119,7 +120,7 @@ pub trait Target: Sync {
     /// Reads what a file holds; none if it is not there.
     fn file(&self, kind: FileKind, name: &str) -> impl Future<Output = Result<Option<Vec<u8>>, ApiError>>;
 
-    /// Makes a file, or replaces it if it is there.
+    /// Makes a file that nothing uses yet, or replaces it if somebody else has made it.
     fn create_file(
         &self,
         kind: FileKind,
@@ -127,13 +128,18 @@ pub trait Target: Sync {
         bytes: &[u8],
     ) -> impl Future<Output = Result<Effect, ApiError>>;
 
-    /// Replaces what a file holds.
+    /// Replaces what a file holds. A running HAProxy is told of it where it is said how its configuration uses the file; else nothing
+    /// but the file is changed.
     fn replace_file(
         &self,
         kind: FileKind,
         name: &str,
         bytes: &[u8],
+        told: Option<&Usage>,
     ) -> impl Future<Output = Result<Effect, ApiError>>;
+
+    /// Writes the notes that are kept beside the general files, and that no HAProxy reads. `is_there` says whether there are some.
+    fn write_notes(&self, bytes: &[u8], is_there: bool) -> impl Future<Output = Result<(), ApiError>>;
 
     /// Deletes a file.
     fn delete_file(&self, kind: FileKind, name: &str) -> impl Future<Output = Result<(), ApiError>>;
@@ -214,12 +220,15 @@ impl Target for ApiTarget {
         self.client.refuses_bundle(bundle).is_none()
     }
 
-    fn reloads_for(&self, kind: FileKind) -> bool {
-        let is_told = match kind {
-            FileKind::Certificate => self.client.capabilities().has(Capability::RuntimeCertificates),
-            FileKind::Map | FileKind::General => self.client.is_setpoint(),
-        };
-        !is_told
+    fn tells(&self, kind: FileKind, usage: &Usage) -> bool {
+        match (kind, usage) {
+            // HAProxy knows it by its path, whatever has named it.
+            (FileKind::Certificate, _) => self.client.capabilities().has(Capability::RuntimeCertificates),
+            (FileKind::Map, Usage::Map) | (FileKind::General, Usage::Patterns | Usage::Authorities(_)) => {
+                self.client.is_setpoint()
+            }
+            _ => false,
+        }
     }
 
     async fn version(&self) -> Result<u64, ApiError> {
@@ -293,19 +302,34 @@ impl Target for ApiTarget {
 
     async fn create_file(&self, kind: FileKind, name: &str, bytes: &[u8]) -> Result<Effect, ApiError> {
         match self.client.create_file(kind, name, bytes).await {
-            Ok((_, changed)) => Ok(effect(changed, Effect::Now)),
+            Ok((_, changed)) => Ok(effect(changed)),
             // Somebody else made it since it was looked for.
-            Err(error) if error.is_conflict() => self.replace_file(kind, name, bytes).await,
+            Err(error) if error.is_conflict() => self.replace_file(kind, name, bytes, None).await,
             Err(error) => Err(error),
         }
     }
 
-    async fn replace_file(&self, kind: FileKind, name: &str, bytes: &[u8]) -> Result<Effect, ApiError> {
-        // The original would reload for any file at once, used or not: it reloads once, in the end. Of what Setpoint can't tell
-        // HAProxy, it says so.
-        let skips = self.reloads_for(kind) && !self.client.is_setpoint();
-        let changed = self.client.replace_file(kind, name, bytes, skips).await?;
-        Ok(effect(changed, if skips { Effect::NextReload } else { Effect::Now }))
+    async fn replace_file(
+        &self,
+        kind: FileKind,
+        name: &str,
+        bytes: &[u8],
+        told: Option<&Usage>,
+    ) -> Result<Effect, ApiError> {
+        // Without that, both would reload for a file that nothing uses, and the original for most others.
+        let skips = told.is_none();
+        Ok(effect(self.client.replace_file(kind, name, bytes, skips).await?))
+    }
+
+    async fn write_notes(&self, bytes: &[u8], is_there: bool) -> Result<(), ApiError> {
+        if !is_there {
+            match self.client.create_file(FileKind::General, NOTES, bytes).await {
+                // Somebody else made them meanwhile.
+                Err(error) if error.is_conflict() => {}
+                created => return created.map(|_| ()),
+            }
+        }
+        self.client.replace_file(FileKind::General, NOTES, bytes, true).await.map(|_| ())
     }
 
     async fn delete_file(&self, kind: FileKind, name: &str) -> Result<(), ApiError> {
@@ -313,6 +337,6 @@ impl Target for ApiTarget {
     }
 }
 
-fn effect(changed: Changed, otherwise: Effect) -> Effect {
-    changed.reload_id.map_or(otherwise, Effect::Ordered)
+fn effect(changed: Changed) -> Effect {
+    changed.reload_id.map_or(Effect::Now, Effect::Ordered)
 }

@@ -216,6 +216,8 @@ pub struct SyncResult {
     pub applied_operations: Vec<String>,
     /// The files that were made, replaced or deleted, by kind and name.
     pub applied_files: Vec<String>,
+    /// The certificates that were replaced by a sync that failed, and whose former content nobody has: the failure is a partial one.
+    pub not_restorable: Vec<String>,
     /// Whether HAProxy reloads for it.
     pub reload_triggered: bool,
     /// The name of the reload.

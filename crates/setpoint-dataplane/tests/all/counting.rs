@@ -9,6 +9,7 @@ use setpoint_dataplane::client::{
 };
 use setpoint_dataplane::costs::Costs;
 use setpoint_dataplane::error::ConnectionError;
+use setpoint_dataplane::files::Usage;
 use setpoint_dataplane::target::{Effect, Target};
 use setpoint_haproxy::compare::Operation;
 use setpoint_haproxy::model::Context;
@@ -19,12 +20,15 @@ pub(crate) enum Fault {
     Refused,
     Conflict(u64),
     Broken,
+    /// None: this one call passes.
+    Pass,
 }
 
 impl Fault {
-    fn error(self, call: &str) -> ApiError {
+    fn error(self, call: &str) -> Option<ApiError> {
         let call = call.to_owned();
-        match self {
+        Some(match self {
+            Self::Pass => return None,
             Self::Refused => ApiError::Connection(ConnectionError::new(
                 "http://nobody",
                 std::io::Error::from(std::io::ErrorKind::ConnectionRefused),
@@ -33,7 +37,7 @@ impl Fault {
                 ApiError::Conflict { call, version: Some(version), message: "version mismatch".to_owned() }
             }
             Self::Broken => ApiError::Refused { call, status: 500, message: "it broke".to_owned() },
-        }
+        })
     }
 }
 
@@ -48,6 +52,8 @@ pub(crate) struct Counting<T> {
     pub(crate) is_original: bool,
     /// Whether its servers run with other weights than they were told.
     pub(crate) lies: bool,
+    /// Whether it says that HAProxy can be told of every file, which turns out otherwise.
+    pub(crate) boasts: bool,
 }
 
 impl<T> Counting<T> {
@@ -60,6 +66,7 @@ impl<T> Counting<T> {
             delay,
             is_original: false,
             lies: false,
+            boasts: false,
         }
     }
 
@@ -87,7 +94,7 @@ impl<T> Counting<T> {
         self.calls.lock().unwrap().push(format!("{call} {what}").trim_end().to_owned());
         tokio::time::sleep(self.delay).await;
         let fault = self.faults.lock().unwrap().get_mut(call).and_then(VecDeque::pop_front);
-        fault.map_or(Ok(()), |fault| Err(fault.error(call)))
+        fault.and_then(|fault| fault.error(call)).map_or(Ok(()), Err)
     }
 }
 
@@ -124,8 +131,8 @@ impl<T: Target> Target for Counting<T> {
         self.inner.carries(bundle)
     }
 
-    fn reloads_for(&self, kind: FileKind) -> bool {
-        self.inner.reloads_for(kind)
+    fn tells(&self, kind: FileKind, usage: &Usage) -> bool {
+        self.boasts || !(self.is_original && kind == FileKind::Map) && self.inner.tells(kind, usage)
     }
 
     async fn version(&self) -> Result<u64, ApiError> {
@@ -226,9 +233,20 @@ impl<T: Target> Target for Counting<T> {
         effect
     }
 
-    async fn replace_file(&self, kind: FileKind, name: &str, bytes: &[u8]) -> Result<Effect, ApiError> {
+    async fn replace_file(
+        &self,
+        kind: FileKind,
+        name: &str,
+        bytes: &[u8],
+        told: Option<&Usage>,
+    ) -> Result<Effect, ApiError> {
         self.note("replace_file", &format!("{kind} {name}")).await?;
-        self.inner.replace_file(kind, name, bytes).await
+        self.inner.replace_file(kind, name, bytes, told).await
+    }
+
+    async fn write_notes(&self, bytes: &[u8], is_there: bool) -> Result<(), ApiError> {
+        self.note("write_notes", "").await?;
+        self.inner.write_notes(bytes, is_there).await
     }
 
     async fn delete_file(&self, kind: FileKind, name: &str) -> Result<(), ApiError> {

@@ -4,8 +4,11 @@
 mod client;
 mod counting;
 mod detection;
+mod fake;
 mod families;
 mod faults;
+mod files;
+mod overload;
 mod rolling;
 mod soak;
 mod sync;

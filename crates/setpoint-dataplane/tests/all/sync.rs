@@ -562,28 +562,25 @@ async fn reload_verification_fails() {
 
 #[tokio::test]
 async fn auxiliary_reload_verified_before_config_sync() {
-    // Up to 3.1 a certificate in use takes a reload.
-    let (world, target) = need!(world(Dialect::ALL[0]).await);
-    let certificate = || {
-        let made = setpoint_testutils::certificates::Authority::new().server();
-        Some(BTreeMap::from([("site.pem".to_owned(), (made.certificate + &made.key).into_bytes())]))
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    // Only when it is told of an error page does it turn out that this takes a reload.
+    target.boasts = true;
+    let text = TEXT.replace("  default_backend", "  errorfile 503 DIR/general/503.http\n  default_backend");
+    let page = |words: &str| AuxiliaryFiles {
+        general: Some(files(&[("503.http", &format!("HTTP/1.0 503 No\r\n\r\n{words}\n"))])),
+        ..AuxiliaryFiles::default()
     };
-    let text = TEXT.replace("bind 127.0.0.1:PORT", "bind 127.0.0.1:PORT ssl crt DIR/ssl/site.pem");
-    let files = AuxiliaryFiles { certificates: certificate(), ..AuxiliaryFiles::default() };
-    let desired = Desired { text: world.text(&text).into_bytes(), files };
+    let desired = Desired { text: world.text(&text).into_bytes(), files: page("one") };
     sync(&target, &desired, &options(), &CancellationToken::new()).await.unwrap();
     target.calls();
-    let files = AuxiliaryFiles { certificates: certificate(), ..AuxiliaryFiles::default() };
-    let text = world.text(&(text + "\nbackend more\n  server m1 127.0.0.1:3\n"));
-    let desired = Desired { text: text.into_bytes(), files };
+    let text = world.text(&text.replace("weight 10", "weight 20"));
+    let desired = Desired { text: text.into_bytes(), files: page("two") };
     let result = sync(&target, &desired, &options(), &CancellationToken::new()).await.unwrap();
-    assert!(result.reload_triggered && result.applied_files == ["~ certificate site.pem"], "{result:?}");
+    assert!(result.reload_triggered && result.reload_verified, "{result:?}");
+    assert_eq!(result.applied_files, ["~ file 503.http"]);
     let calls = target.calls();
-    let at = |call: &str| calls.iter().position(|noted| noted == call).unwrap();
-    assert!(
-        at("replace_file certificate site.pem") < at("reload") && at("reload") < at("begin"),
-        "{calls:?}"
-    );
+    let at = |call: &str| calls.iter().position(|noted| noted.starts_with(call)).unwrap();
+    assert!(at("replace_file file 503.http") < at("reload") && at("reload") < at("operate"), "{calls:?}");
     let again = sync(&target, &desired, &options(), &CancellationToken::new()).await.unwrap();
     assert_eq!(again.applied_files, Vec::<String>::new());
     world.end().await;

@@ -2,21 +2,22 @@
 //!
 //! ```text
 //! five kinds, each managed or not ──▶ three storages ──▶ to create, to update (before the configuration)
-//!                                                    └─▶ to delete (after it)
+//!        notes of what was written ──────────┘       └─▶ to delete (after it)
 //! ```
+
+mod notes;
+mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::{try_join, try_join_all};
-use serde::{Deserialize, Serialize};
 use setpoint_haproxy::api::stored_name;
-use sha2::{Digest, Sha256};
 
 use crate::client::{ApiError, FileKind};
 use crate::target::Target;
-
-/// The file in general storage that holds what certificates were written: the API does not give them back.
-pub(crate) const DIGESTS: &str = "setpoint-digests.json";
+pub(crate) use notes::{NOTES, Notes};
+use notes::digest;
+pub use usage::Usage;
 
 /// Files by name.
 pub type Files = BTreeMap<String, Vec<u8>>;
@@ -42,6 +43,9 @@ pub enum NameError {
     /// Nothing is left of it.
     #[error("a file can't be called {0:?}")]
     Unusable(String),
+    /// It is where Setpoint keeps its notes.
+    #[error("a file can't be called {0:?}: Setpoint keeps its notes there")]
+    Reserved(String),
     /// Another file has it.
     #[error("{first:?} and {second:?} would both be kept as {stored:?}")]
     Taken {
@@ -54,34 +58,72 @@ pub enum NameError {
     },
 }
 
+/// Which of the kinds that share general storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum General {
+    /// None of the others.
+    Plain,
+    /// Authorities.
+    Authorities,
+    /// Lists of certificates.
+    CrtList,
+}
+
 /// What is to be in one storage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Wanted<'f> {
     /// By the name that the API gives them.
     files: BTreeMap<String, &'f [u8]>,
-    /// Whether files that are not among them are deleted.
-    deletes: bool,
+    /// Whether something is managed there.
+    is_managed: bool,
 }
 
 impl AuxiliaryFiles {
+    /// Returns whether any kind is managed.
+    fn is_any_managed(&self) -> bool {
+        let Self { maps, general, certificates, ca_files, crt_lists } = self;
+        [maps, general, certificates, ca_files, crt_lists].into_iter().any(Option::is_some)
+    }
+
     fn wanted(&self, kind: FileKind) -> Result<Wanted<'_>, NameError> {
         let sources = match kind {
             FileKind::Map => vec![&self.maps],
             FileKind::Certificate => vec![&self.certificates],
             FileKind::General => vec![&self.general, &self.ca_files, &self.crt_lists],
         };
-        // Of a general file that is there nobody knows which of the three it is.
-        let deletes = sources.first().is_some_and(|first| first.is_some());
+        let is_managed = sources.iter().any(|source| source.is_some());
         let mut names: BTreeMap<String, &str> = BTreeMap::new();
         let mut files = BTreeMap::new();
         for (name, bytes) in sources.into_iter().flatten().flatten() {
             let stored = name_in(kind, name).ok_or_else(|| NameError::Unusable(name.clone()))?;
+            if kind == FileKind::General && stored == NOTES {
+                return Err(NameError::Reserved(name.clone()));
+            }
             if let Some(first) = names.insert(stored.clone(), name) {
                 return Err(NameError::Taken { first: first.to_owned(), second: name.clone(), stored });
             }
             files.insert(stored, bytes.as_slice());
         }
-        Ok(Wanted { files, deletes })
+        Ok(Wanted { files, is_managed })
+    }
+
+    /// The names that files of a kind in general storage are to have; none if it is not managed.
+    fn names(&self, of: General) -> Option<BTreeSet<String>> {
+        let source = match of {
+            General::Plain => &self.general,
+            General::Authorities => &self.ca_files,
+            General::CrtList => &self.crt_lists,
+        };
+        let stored = |name: &String| name_in(FileKind::General, name);
+        source.as_ref().map(|files| files.keys().filter_map(stored).collect())
+    }
+
+    /// The names of a kind as they are noted when all is written.
+    fn noted(&self, of: General, known: &BTreeSet<String>) -> BTreeSet<String> {
+        let others = [General::Plain, General::Authorities, General::CrtList].into_iter();
+        let taken: BTreeSet<String> =
+            others.filter(|other| *other != of).filter_map(|other| self.names(other)).flatten().collect();
+        self.names(of).unwrap_or_else(|| known.difference(&taken).cloned().collect())
     }
 }
 
@@ -108,40 +150,38 @@ impl FileDiff {
     pub fn is_empty(&self) -> bool {
         self.to_create.is_empty() && self.to_update.is_empty() && self.to_delete.is_empty()
     }
+
+    /// The files that are written: name, content, and whether it is new.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (&str, &[u8], bool)> {
+        let new = self.to_create.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice(), true));
+        new.chain(self.to_update.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice(), false)))
+    }
 }
 
 /// What differs in all storages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileDiffs {
-    /// Certificates, with their digests as they are afterwards.
+    /// Certificates.
     pub certificates: FileDiff,
     /// Maps.
     pub maps: FileDiff,
     /// General files, authorities and lists of certificates.
     pub general: FileDiff,
-    /// Sha-256 of each certificate that was written.
-    digests: Digests,
-}
-
-/// What certificates were written.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Digests {
-    #[serde(default)]
-    ssl_certificates: BTreeMap<String, String>,
-}
-
-fn digest(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    /// Which of the general files are authorities.
+    pub authorities: BTreeSet<String>,
+    /// The files, by kind and name, that were replaced before, and that HAProxy has not loaded since.
+    pub awaiting_reload: BTreeSet<String>,
+    /// What is noted; none where nothing ever was.
+    noted: Option<Notes>,
+    /// What is to be noted when all is done.
+    wanted: Notes,
 }
 
 impl FileDiffs {
     /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         [&self.certificates, &self.maps, &self.general].into_iter().all(FileDiff::is_empty)
+            && self.awaiting_reload.is_empty()
     }
 
     /// What differs in the storage of a kind.
@@ -153,9 +193,39 @@ impl FileDiffs {
         }
     }
 
-    /// The file of digests as it is when all is written.
-    pub(crate) fn digests(&self) -> Vec<u8> {
-        serde_json::to_vec_pretty(&self.digests).unwrap_or_default()
+    /// What is noted now; none where nothing ever was.
+    pub(crate) fn noted(&self) -> Option<&Notes> {
+        self.noted.as_ref()
+    }
+
+    /// What is to be noted before anything is written, so that whoever finds only a part of it written knows that: digests of what
+    /// is about to be replaced are none, and `waiting` files wait for a reload.
+    pub(crate) fn notes_before(&self, waiting: impl Iterator<Item = String>) -> Notes {
+        let mut notes = self.noted.clone().unwrap_or_default();
+        for (name, ..) in self.certificates.written() {
+            notes.ssl_certificates.remove(name);
+        }
+        notes.ca_files.extend(self.wanted.ca_files.iter().cloned());
+        notes.crt_lists.extend(self.wanted.crt_lists.iter().cloned());
+        notes.awaiting_reload.extend(waiting);
+        notes
+    }
+
+    /// What is to be noted when all is written, where `before` is noted.
+    pub(crate) fn notes_written(&self, before: &Notes) -> Notes {
+        let mut notes = before.clone();
+        let wanted = &self.wanted.ssl_certificates;
+        notes.ssl_certificates.extend(wanted.iter().map(|(name, digest)| (name.clone(), digest.clone())));
+        notes
+    }
+
+    /// What is to be noted when all is done, but for files that could not be deleted.
+    pub(crate) fn notes_done(&self, kept: &BTreeSet<String>) -> Notes {
+        let mut notes = self.wanted.clone();
+        let noted = self.noted.clone().unwrap_or_default();
+        notes.ca_files.extend(noted.ca_files.intersection(kept).cloned());
+        notes.crt_lists.extend(noted.crt_lists.intersection(kept).cloned());
+        notes
     }
 }
 
@@ -175,27 +245,56 @@ pub(crate) async fn compare<T: Target>(
     target: &T,
     files: &AuxiliaryFiles,
 ) -> Result<FileDiffs, CompareFilesError> {
+    if !files.is_any_managed() {
+        return Ok(FileDiffs::default());
+    }
     let (maps, general) = (files.wanted(FileKind::Map)?, files.wanted(FileKind::General)?);
     let certificates = files.wanted(FileKind::Certificate)?;
     let readable = try_join(
         compare_readable(target, FileKind::Map, &maps),
         compare_readable(target, FileKind::General, &general),
     );
-    let ((maps, general), (certificates, digests)) =
-        try_join(readable, compare_certificates(target, &certificates)).await?;
-    Ok(FileDiffs { certificates, maps, general, digests })
+    let others = try_join(there(target, FileKind::Certificate, &certificates), target.file(FileKind::General, NOTES));
+    let ((maps, mut general), (certificates_there, held)) = try_join(readable, others).await?;
+    let known = Notes::read(held.as_deref());
+    let noted = held.map(|_| known.clone());
+    let (certificates, digests) = compare_certificates(&certificates_there, &certificates, &known);
+    general.to_delete.retain(|name| {
+        let kind = if known.ca_files.contains(name) {
+            General::Authorities
+        } else if known.crt_lists.contains(name) {
+            General::CrtList
+        } else {
+            General::Plain
+        };
+        name != NOTES && files.names(kind).is_some()
+    });
+    let wanted = Notes {
+        ssl_certificates: digests,
+        ca_files: files.noted(General::Authorities, &known.ca_files),
+        crt_lists: files.noted(General::CrtList, &known.crt_lists),
+        awaiting_reload: BTreeSet::new(),
+    };
+    let authorities = wanted.ca_files.clone();
+    let awaiting_reload = known.awaiting_reload;
+    Ok(FileDiffs { certificates, maps, general, authorities, awaiting_reload, noted, wanted })
 }
 
-/// Compares what files hold.
+/// The names that are there, where something is managed.
+async fn there<T: Target>(target: &T, kind: FileKind, wanted: &Wanted<'_>) -> Result<BTreeSet<String>, ApiError> {
+    if !wanted.is_managed {
+        return Ok(BTreeSet::new());
+    }
+    Ok(target.files(kind).await?.into_iter().collect())
+}
+
+/// Compares what files hold. What is not wanted is to be deleted.
 async fn compare_readable<T: Target>(
     target: &T,
     kind: FileKind,
     wanted: &Wanted<'_>,
 ) -> Result<FileDiff, ApiError> {
-    if wanted.files.is_empty() && !wanted.deletes {
-        return Ok(FileDiff::default());
-    }
-    let there: BTreeSet<String> = target.files(kind).await?.into_iter().collect();
+    let there = there(target, kind, wanted).await?;
     let mut diff = FileDiff::default();
     let reads = wanted.files.iter().filter(|(name, _)| there.contains(*name)).map(async |(name, bytes)| {
         let held = target.file(kind, name).await?;
@@ -212,26 +311,21 @@ async fn compare_readable<T: Target>(
     for (name, bytes) in wanted.files.iter().filter(|(name, _)| !there.contains(*name)) {
         diff.to_create.insert(name.clone(), bytes.to_vec());
     }
-    if wanted.deletes {
-        let is_gone = |name: &String| !wanted.files.contains_key(name) && name != DIGESTS;
-        diff.to_delete = there.into_iter().filter(is_gone).collect();
-    }
+    diff.to_delete = there.into_iter().filter(|name| !wanted.files.contains_key(name)).collect();
     Ok(diff)
 }
 
-/// Compares certificates by what was written last: the API does not give them back.
-async fn compare_certificates<T: Target>(
-    target: &T,
+/// Compares certificates by what was written last: the API does not give them back. Returns the digests afterwards, too.
+fn compare_certificates(
+    there: &BTreeSet<String>,
     wanted: &Wanted<'_>,
-) -> Result<(FileDiff, Digests), ApiError> {
-    if wanted.files.is_empty() && !wanted.deletes {
-        return Ok((FileDiff::default(), Digests::default()));
+    known: &Notes,
+) -> (FileDiff, BTreeMap<String, String>) {
+    let mut diff = FileDiff::default();
+    if !wanted.is_managed {
+        return (diff, known.ssl_certificates.clone());
     }
-    let (there, held) =
-        try_join(target.files(FileKind::Certificate), target.file(FileKind::General, DIGESTS)).await?;
-    let there: BTreeSet<String> = there.into_iter().collect();
-    let known: Digests = held.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-    let (mut diff, mut digests) = (FileDiff::default(), Digests::default());
+    let mut digests = BTreeMap::new();
     for (name, bytes) in &wanted.files {
         let digest = digest(bytes);
         if !there.contains(name) {
@@ -239,12 +333,10 @@ async fn compare_certificates<T: Target>(
         } else if known.ssl_certificates.get(name) != Some(&digest) {
             diff.to_update.insert(name.clone(), bytes.to_vec());
         }
-        digests.ssl_certificates.insert(name.clone(), digest);
+        digests.insert(name.clone(), digest);
     }
-    if wanted.deletes {
-        diff.to_delete = there.into_iter().filter(|name| !wanted.files.contains_key(name)).collect();
-    }
-    Ok((diff, digests))
+    diff.to_delete = there.iter().filter(|name| !wanted.files.contains_key(*name)).cloned().collect();
+    (diff, digests)
 }
 
 #[cfg(test)]
@@ -262,10 +354,10 @@ mod tests {
             crt_lists: Some(files(&["a.txt"])),
             ..AuxiliaryFiles::default()
         };
-        assert!(desired.wanted(FileKind::Map).unwrap().deletes);
-        assert!(!desired.wanted(FileKind::Certificate).unwrap().deletes);
-        let general = desired.wanted(FileKind::General).unwrap();
-        assert_eq!((general.deletes, general.files.len()), (false, 1), "what else is general is not known");
+        assert!(desired.wanted(FileKind::Map).unwrap().is_managed);
+        assert!(!desired.wanted(FileKind::Certificate).unwrap().is_managed);
+        assert_eq!(desired.names(General::CrtList).unwrap().len(), 1);
+        assert_eq!(desired.names(General::Plain), None, "what else is general is left alone");
     }
 
     #[test]
@@ -278,7 +370,7 @@ mod tests {
         };
         let general = desired.wanted(FileKind::General).unwrap();
         assert_eq!(general.files.keys().collect::<Vec<_>>(), ["503.http", "ca.pem", "list.txt"]);
-        assert!(general.deletes, "what is none of them goes, once");
+        assert!(general.is_managed, "what is none of them goes, once");
     }
 
     #[test]
@@ -294,5 +386,13 @@ mod tests {
         assert!(matches!(shared.wanted(FileKind::Certificate), Err(NameError::Taken { .. })));
         let none = AuxiliaryFiles { general: Some(files(&[".."])), ..AuxiliaryFiles::default() };
         assert_eq!(none.wanted(FileKind::General), Err(NameError::Unusable("..".to_owned())));
+    }
+
+    #[test]
+    fn the_name_of_the_notes_is_no_files() {
+        let desired = AuxiliaryFiles { general: Some(files(&["x.txt", NOTES])), ..AuxiliaryFiles::default() };
+        assert_eq!(desired.wanted(FileKind::General), Err(NameError::Reserved(NOTES.to_owned())));
+        let elsewhere = AuxiliaryFiles { certificates: Some(files(&[NOTES])), ..AuxiliaryFiles::default() };
+        assert!(elsewhere.wanted(FileKind::Certificate).is_ok(), "certificates are kept elsewhere");
     }
 }
