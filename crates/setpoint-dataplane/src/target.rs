@@ -1,5 +1,7 @@
 //! What a sync works on: a Dataplane API, or an instance on this machine.
 
+use std::collections::BTreeMap;
+
 use setpoint_haproxy::compare::Operation;
 use setpoint_haproxy::model::{Context, ObjectKind, Version};
 use setpoint_plan::Action;
@@ -93,6 +95,12 @@ pub trait Target: Sync {
 
     /// Lists the servers of a backend as they run.
     fn running_servers(&self, backend: &str) -> impl Future<Output = Result<Vec<RunningServer>, ApiError>>;
+
+    /// Asks for the weights of all servers that run, by backend and name: for an API whose list of servers does not tell them.
+    fn server_weights(&self) -> impl Future<Output = Result<BTreeMap<(String, String), i64>, ApiError>>;
+
+    /// Asks how many entries a map has as it runs; none if HAProxy has not loaded it.
+    fn map_length(&self, name: &str) -> impl Future<Output = Result<Option<usize>, ApiError>>;
 
     /// Sets what somebody has decided of a server that runs: `ready`, `maint` or `drain`.
     fn set_admin_state(
@@ -270,6 +278,14 @@ impl Target for ApiTarget {
 
     async fn running_servers(&self, backend: &str) -> Result<Vec<RunningServer>, ApiError> {
         self.client.running_servers(backend).await
+    }
+
+    async fn server_weights(&self) -> Result<BTreeMap<(String, String), i64>, ApiError> {
+        self.client.server_weights().await
+    }
+
+    async fn map_length(&self, name: &str) -> Result<Option<usize>, ApiError> {
+        Ok(self.client.map_entries(name).await?.map(|entries| entries.len()))
     }
 
     async fn set_admin_state(&self, backend: &str, server: &str, state: &str) -> Result<(), ApiError> {

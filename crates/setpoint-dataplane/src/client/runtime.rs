@@ -1,6 +1,6 @@
 //! What a running HAProxy is told and asked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::try_join;
 use serde::Deserialize;
@@ -96,6 +96,17 @@ impl Client {
         let number = |name: &str| info.pointer(&format!("/info/{name}")).and_then(Json::as_u64);
         let version = info.pointer("/info/version").and_then(Json::as_str).unwrap_or_default();
         Ok(Process { pid: number("pid"), uptime: number("uptime"), version: version.to_owned() })
+    }
+
+    /// The weights of all servers, by backend and name, as statistics tell them. One that is still being warmed up has none.
+    pub async fn server_weights(&self) -> Result<BTreeMap<(String, String), i64>, ApiError> {
+        let servers = self.statistics("server").await?;
+        let told = servers.into_iter().filter_map(|server| {
+            let weight = server.stats.get("weight").and_then(Json::as_i64);
+            let weight = weight.filter(|_| server.number("throttle") == 0)?;
+            Some(((server.backend_name.unwrap_or_default(), server.name), weight))
+        });
+        Ok(told.collect())
     }
 
     /// How its servers are, and how many requests it could not answer.

@@ -171,6 +171,8 @@ pub struct FileDiffs {
     pub authorities: BTreeSet<String>,
     /// The files, by kind and name, that were replaced before, and that HAProxy has not loaded since.
     pub awaiting_reload: BTreeSet<String>,
+    /// The files, by kind and name, that nobody wants any more, and that stay all the same.
+    kept: BTreeMap<FileKind, BTreeSet<String>>,
     /// What is noted; none where nothing ever was.
     noted: Option<Notes>,
     /// What is to be noted when all is done.
@@ -191,6 +193,22 @@ impl FileDiffs {
             FileKind::Map => &self.maps,
             FileKind::General => &self.general,
         }
+    }
+
+    /// Leaves files where they are that nobody wants any more.
+    pub(crate) fn keep(&mut self) {
+        for (kind, diff) in [
+            (FileKind::Certificate, &mut self.certificates),
+            (FileKind::Map, &mut self.maps),
+            (FileKind::General, &mut self.general),
+        ] {
+            self.kept.insert(kind, std::mem::take(&mut diff.to_delete));
+        }
+    }
+
+    /// The names of the files that stay though nobody wants them.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &str> {
+        self.kept.values().flatten().map(String::as_str)
     }
 
     /// What is noted now; none where nothing ever was.
@@ -223,8 +241,11 @@ impl FileDiffs {
     pub(crate) fn notes_done(&self, kept: &BTreeSet<String>) -> Notes {
         let mut notes = self.wanted.clone();
         let noted = self.noted.clone().unwrap_or_default();
-        notes.ca_files.extend(noted.ca_files.intersection(kept).cloned());
-        notes.crt_lists.extend(noted.crt_lists.intersection(kept).cloned());
+        let stays = |name: &&String| {
+            kept.contains(*name) || self.kept.get(&FileKind::General).is_some_and(|kept| kept.contains(*name))
+        };
+        notes.ca_files.extend(noted.ca_files.iter().filter(stays).cloned());
+        notes.crt_lists.extend(noted.crt_lists.iter().filter(stays).cloned());
         notes
     }
 }
@@ -277,7 +298,8 @@ pub(crate) async fn compare<T: Target>(
     };
     let authorities = wanted.ca_files.clone();
     let awaiting_reload = known.awaiting_reload;
-    Ok(FileDiffs { certificates, maps, general, authorities, awaiting_reload, noted, wanted })
+    let kept = BTreeMap::new();
+    Ok(FileDiffs { certificates, maps, general, authorities, awaiting_reload, kept, noted, wanted })
 }
 
 /// The names that are there, where something is managed.

@@ -86,9 +86,13 @@ impl<T: Target> Run<'_, T> {
         if diff.is_empty() && is_same {
             return Ok(FileDiffs::default());
         }
-        files::compare(self.target, &self.desired.files).await.map_err(|error| {
+        let mut found = files::compare(self.target, &self.desired.files).await.map_err(|error| {
             SyncError::new(Stage::CompareFiles, "the files can't be compared").caused_by(error)
-        })
+        })?;
+        if options.keep_files {
+            found.keep();
+        }
+        Ok(found)
     }
 
     /// Decides how files take effect. Where the configuration takes a reload anyway, they take the same one.
@@ -137,7 +141,12 @@ impl<T: Target> Run<'_, T> {
         let mut wait = !files.awaiting_reload.is_empty();
         for (write, effect) in effects {
             wait |= write.takes == Takes::Reload || effect == Effect::NextReload;
-            let Effect::Ordered(id) = effect else { continue };
+            let Effect::Ordered(id) = effect else {
+                if write.kind == FileKind::Map && write.takes == Takes::Telling && effect == Effect::Now {
+                    self.read_back_map(write.name, write.bytes).await?;
+                }
+                continue;
+            };
             result.reload_triggered = true;
             if self.options.verify_reload {
                 self.verify(&id, before.as_ref()).await.map_err(|why| {
@@ -193,6 +202,7 @@ impl<T: Target> Run<'_, T> {
 
     /// Deletes files that nothing names any more. That it can't be done is no failure.
     pub(super) async fn delete_files(&self, files: &FileDiffs, written: Written, result: &mut SyncResult) {
+        result.kept_files = files.kept().map(str::to_owned).collect();
         let mut kept = BTreeSet::new();
         for kind in FileKind::ALL {
             for name in &files.of(kind).to_delete {

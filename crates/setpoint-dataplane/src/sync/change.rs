@@ -14,6 +14,15 @@ use crate::client::{ApiError, Changed, For};
 use crate::error::Stage;
 use crate::target::Target;
 
+/// What a change begins with.
+struct From<'f> {
+    operations: &'f [Operation],
+    version: u64,
+    /// Whether files wait for a reload.
+    files_wait: bool,
+    desired: &'f Document,
+}
+
 /// What a change of the configuration came to.
 #[derive(Default)]
 pub(super) struct Committed {
@@ -42,7 +51,10 @@ impl<T: Target> Run<'_, T> {
     ) -> Result<Committed, Failed> {
         let way = self.way(diff, current.version, desired, files_wait).map_err(Failed::Error)?;
         let committed = match way {
-            Some(way) => self.change_by(way, diff.operations(), current.version, files_wait, result).await?,
+            Some(way) => {
+                let from = From { operations: diff.operations(), version: current.version, files_wait, desired };
+                self.change_by(way, from, result).await?
+            }
             None => {
                 result.mode = SyncMode::FineGrained;
                 Committed { version: Some(current.version), ..Committed::default() }
@@ -59,12 +71,10 @@ impl<T: Target> Run<'_, T> {
     async fn change_by(
         &self,
         way: Way<'_>,
-        operations: &[Operation],
-        version: u64,
-        files_wait: bool,
+        from: From<'_>,
         result: &mut SyncResult,
     ) -> Result<Committed, Failed> {
-        let Way { mode, route, .. } = way;
+        let (Way { mode, route, .. }, From { operations, version, files_wait, desired }) = (way, from);
         result.mode = mode;
         let is_text = matches!(route, Route::Text);
         let told = match &route {
@@ -73,6 +83,13 @@ impl<T: Target> Run<'_, T> {
             }
             _ => Ok(None),
         };
+        if let Ok(Some((_, later))) = &told {
+            let is_later = |operation: &&Operation| {
+                later.iter().any(|step| step.operations().iter().any(|later| std::ptr::eq(*later, *operation)))
+            };
+            let now = operations.iter().filter(|operation| !is_later(operation));
+            self.read_back_running(now, desired).await.map_err(Failed::Error)?;
+        }
         let changed = match (told, route) {
             (Err(failed), _) => return self.or_fall_back(Err(failed), operations, result).await,
             (Ok(Some((version, _))), Route::Text) => {

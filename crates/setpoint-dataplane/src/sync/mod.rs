@@ -196,7 +196,7 @@ impl<'a, T: Target> Run<'a, T> {
                 Ok(committed) => {
                     self.finish(committed, before.as_ref(), &desired, result).await?;
                     if !result.reload_triggered {
-                        self.read_back_running(&diff, &desired).await?;
+                        self.read_back_running(diff.operations().iter(), &desired).await?;
                     }
                     self.repair_running(&desired, result).await?;
                     if let Some((files, written)) = files {
@@ -221,7 +221,8 @@ impl<'a, T: Target> Run<'a, T> {
                         actual,
                         "somebody else changed the configuration: planning again"
                     );
-                    current = self.fetch().await?;
+                    // Some of it may be done by now.
+                    current = self.fetch().await.map_err(|error| SyncError { stage: Stage::Apply, ..error })?;
                 }
             }
         }
@@ -333,7 +334,7 @@ impl<'a, T: Target> Run<'a, T> {
             }
         }
         result.reload_id = committed.reload_id;
-        let read = self.fetch().await?;
+        let read = self.fetch().await.map_err(|error| SyncError { stage: Stage::ReadBack, ..error })?;
         let left = self.compare(&read.document, desired)?;
         if !left.is_empty() {
             let message =

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use setpoint_dataplane::client::{
-    ApiError, Bundle, Changed, FileKind, For, Health, OperateError, Process, Reload, RunningServer,
+    ApiError, Bundle, Changed, FileKind, For, Health, OperateError, Process, Reload, ReloadStatus,
+    RunningServer,
 };
 use setpoint_dataplane::costs::Costs;
 use setpoint_dataplane::error::ConnectionError;
@@ -52,6 +54,18 @@ pub(crate) struct Counting<T> {
     pub(crate) is_original: bool,
     /// Whether its servers run with other weights than they were told.
     pub(crate) lies: bool,
+    /// A server that goes on running, whatever HAProxy is told.
+    pub(crate) stays: Option<&'static str>,
+    /// Whether somebody drains all its servers.
+    pub(crate) drains: AtomicBool,
+    /// Whether it calls every reload a success of which it knows nothing.
+    pub(crate) forgets: bool,
+    /// What it drops of a text that is pushed.
+    pub(crate) drops: Option<&'static str>,
+    /// Whether it does not tell which version a push has made.
+    pub(crate) is_silent: bool,
+    /// The version that the next push is said to have made.
+    pub(crate) skips_to: Option<u64>,
     /// Whether it says that HAProxy can be told of every file, which turns out otherwise.
     pub(crate) boasts: bool,
 }
@@ -66,6 +80,12 @@ impl<T> Counting<T> {
             delay,
             is_original: false,
             lies: false,
+            stays: None,
+            drains: AtomicBool::new(false),
+            forgets: false,
+            drops: None,
+            is_silent: false,
+            skips_to: None,
             boasts: false,
         }
     }
@@ -172,7 +192,17 @@ impl<T: Target> Target for Counting<T> {
 
     async fn push(&self, text: &[u8], version: u64) -> Result<Changed, ApiError> {
         self.note("push", "").await?;
-        self.inner.push(text, version).await
+        let text = match self.drops {
+            Some(line) => String::from_utf8_lossy(text).replace(line, "").into_bytes(),
+            None => text.to_vec(),
+        };
+        let mut pushed = self.inner.push(&text, version).await?;
+        if self.is_silent {
+            pushed.version = None;
+        }
+        let pushes = self.count("push");
+        pushed.version = self.skips_to.filter(|_| pushes == 2).or(pushed.version);
+        Ok(pushed)
     }
 
     async fn push_with_actions(&self, text: &[u8], version: u64, actions: &str) -> Result<Changed, ApiError> {
@@ -183,12 +213,38 @@ impl<T: Target> Target for Counting<T> {
     async fn running_servers(&self, backend: &str) -> Result<Vec<RunningServer>, ApiError> {
         self.note("running_servers", backend).await?;
         let mut servers = self.inner.running_servers(backend).await?;
+        if self.drains.load(Ordering::Relaxed) {
+            servers.iter_mut().for_each(|server| server.admin_state = "drain".to_owned());
+        }
+        servers.extend(self.stays.map(|name| RunningServer {
+            name: name.to_owned(),
+            address: "127.0.0.1".to_owned(),
+            port: Some(2),
+            admin_state: "ready".to_owned(),
+            operational_state: "up".to_owned(),
+            weight: None,
+        }));
         if self.lies {
             for server in &mut servers {
-                server.weight = Some(1);
+                server.weight = server.weight.map(|_| 1);
             }
         }
         Ok(servers)
+    }
+
+    async fn server_weights(&self) -> Result<BTreeMap<(String, String), i64>, ApiError> {
+        self.note("server_weights", "").await?;
+        let mut weights = self.inner.server_weights().await?;
+        if self.lies {
+            weights.values_mut().for_each(|weight| *weight = 1);
+        }
+        Ok(weights)
+    }
+
+    async fn map_length(&self, name: &str) -> Result<Option<usize>, ApiError> {
+        self.note("map_length", name).await?;
+        let length = self.inner.map_length(name).await?;
+        Ok(length.map(|length| length - usize::from(self.lies)))
     }
 
     async fn set_admin_state(&self, backend: &str, server: &str, state: &str) -> Result<(), ApiError> {
@@ -208,17 +264,25 @@ impl<T: Target> Target for Counting<T> {
 
     async fn reload(&self, id: &str) -> Result<Reload, ApiError> {
         self.note("reload", "").await?;
+        if self.forgets {
+            return Ok(Reload { status: ReloadStatus::Succeeded, response: String::new() });
+        }
         self.inner.reload(id).await
     }
 
     async fn process(&self) -> Result<Process, ApiError> {
         self.note("process", "").await?;
+        if self.forgets {
+            return Ok(Process { pid: Some(7), uptime: Some(9), version: "3.4".to_owned() });
+        }
         self.inner.process().await
     }
 
     async fn files(&self, kind: FileKind) -> Result<Vec<String>, ApiError> {
         self.note("files", &kind.to_string()).await?;
-        self.inner.files(kind).await
+        let files = self.inner.files(kind).await;
+        self.calls.lock().unwrap().push(format!("listed {kind}"));
+        files
     }
 
     async fn file(&self, kind: FileKind, name: &str) -> Result<Option<Vec<u8>>, ApiError> {

@@ -136,7 +136,7 @@ async fn get_version_failure_falls_through_to_full_fetch() {
     world.end().await;
 }
 
-fn files(names: &[(&str, &str)]) -> Files {
+pub(crate) fn files(names: &[(&str, &str)]) -> Files {
     names.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect()
 }
 
@@ -196,6 +196,7 @@ async fn all_server_updates_use_runtime_path() {
     let result = run(&target, &desired, &options()).await.unwrap();
     assert_eq!((result.mode, result.reload_triggered), (SyncMode::Runtime, false));
     assert_eq!((target.count("begin"), target.count("operate")), (0, 2));
+    assert_eq!((target.count("version"), target.count("read")), (0, 2), "it is known which version each makes");
     assert_eq!(target.inner.client().process().await.unwrap().pid, pid);
     assert_eq!(result.post_sync_version, Some(9), "each has a version of its own");
     is_done(&target, &desired).await;
@@ -267,6 +268,8 @@ async fn version_conflict_exhausts_retries() {
     assert_eq!((error.stage, result.retries), (Stage::Commit, 3));
     let cause = error.cause::<ConflictError>().unwrap();
     assert_eq!((cause.retries, cause.expected_version, cause.actual_version), (3, 7, 13));
+    assert_eq!(target.count("abort"), 4, "none of them is left open");
+    assert_eq!(world.api.instance().open_transactions(), 0);
     assert_eq!(world.file(), before);
     assert_eq!(target.inner.client().begin(7).await.unwrap().version, 7);
     world.end().await;
@@ -438,8 +441,15 @@ async fn parallel_auxiliary_file_comparison() {
     };
     let desired = Desired { text: world.text(TEXT).into_bytes(), files };
     sync(&target, &desired, &options(), &CancellationToken::new()).await.unwrap();
-    let calls: Vec<String> = target.calls().into_iter().filter(|call| call.starts_with("file")).collect();
-    assert_eq!(calls.len(), 4, "three storages, and what we note of certificates: {calls:?}");
+    let calls = target.calls();
+    let asked: Vec<_> = calls.iter().filter(|call| call.starts_with("file")).collect();
+    assert_eq!(asked.len(), 4, "three storages, and what we note of them: {calls:?}");
+    let at = |call: &str| calls.iter().position(|noted| noted == call).unwrap();
+    // Each began before any had ended.
+    let kinds = ["map", "file", "certificate"];
+    let last = kinds.iter().map(|kind| at(&format!("files {kind}"))).max().unwrap();
+    let first = kinds.iter().map(|kind| at(&format!("listed {kind}"))).min().unwrap();
+    assert!(last < first && at("file  setpoint-digests.json") < first, "{calls:?}");
     world.end().await;
 }
 
