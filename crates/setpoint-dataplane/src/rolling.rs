@@ -168,7 +168,12 @@ fn may_have_changed(stage: Stage) -> bool {
 }
 
 /// Deletes the files that nobody wants any more, now that the former text is not needed again. That it can't be done is no failure.
-async fn delete_kept<T: Target>(target: &T, desired: &Desired, options: &SyncOptions, result: &mut SyncResult) {
+async fn delete_kept<T: Target>(
+    target: &T,
+    desired: &Desired,
+    options: &SyncOptions,
+    result: &mut SyncResult,
+) {
     if result.kept_files.is_empty() {
         return;
     }

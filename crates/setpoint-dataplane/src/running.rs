@@ -151,7 +151,9 @@ pub(crate) async fn compare_running<T: Target>(
     let mut gone = compared.gone();
     let mut backends = servers_of(desired, target.context(), compared);
     let named: BTreeSet<String> = backends.iter().map(|(backend, _)| backend.clone()).collect();
-    backends.extend(gone.keys().filter(|backend| !named.contains(*backend)).map(|backend| (backend.clone(), vec![])));
+    backends.extend(
+        gone.keys().filter(|backend| !named.contains(*backend)).map(|backend| (backend.clone(), vec![])),
+    );
     let mut found = stream::iter(backends)
         .map(async |(backend, servers)| {
             let running = match target.running_servers(&backend).await {

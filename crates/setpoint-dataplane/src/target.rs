@@ -1,4 +1,5 @@
-//! What a sync works on: a Dataplane API, or an instance on this machine.
+//! What a sync works on: a Dataplane API. An instance on this machine is one, too: there ours is put in front of it in the same process,
+//! so that there is one way only to change a HAProxy.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +7,7 @@ use setpoint_haproxy::compare::Operation;
 use setpoint_haproxy::model::{Context, ObjectKind, Version};
 use setpoint_plan::Action;
 
+use crate::client::entries;
 use crate::client::{
     ApiError, Bundle, Capability, Changed, Client, FileKind, For, Health, OperateError, Process, PushReload,
     Reload, RunningServer,
@@ -41,6 +43,9 @@ pub trait Target: Sync {
     /// Returns whether a commit and the push of a text always take a reload, whatever they change.
     fn always_reloads(&self) -> bool;
 
+    /// Returns whether a text is written in other words than it was pushed.
+    fn rewrites(&self) -> bool;
+
     /// Returns whether a text can be pushed without a reload, and a running HAProxy be told some actions beside it.
     fn takes_runtime_actions(&self) -> bool;
 
@@ -51,7 +56,7 @@ pub trait Target: Sync {
     fn carries(&self, bundle: &Bundle) -> bool;
 
     /// Returns whether a running HAProxy can be told what a file holds that is replaced, where its configuration uses it so.
-    fn tells(&self, kind: FileKind, usage: &Usage) -> bool;
+    fn tells(&self, kind: FileKind, usage: &Usage, bytes: &[u8]) -> bool;
 
     /// Reads the version of the configuration.
     fn version(&self) -> impl Future<Output = Result<u64, ApiError>>;
@@ -158,6 +163,8 @@ pub trait Target: Sync {
 pub struct ApiTarget {
     client: Client,
     cx: Context,
+    /// Whether Setpoint serves it.
+    is_setpoint: bool,
 }
 
 impl ApiTarget {
@@ -171,13 +178,33 @@ impl ApiTarget {
 
     /// An API of which is known which HAProxy is behind it, whether that runs or not.
     pub fn with_haproxy(client: Client, haproxy: Version) -> Self {
-        let cx = client.context(haproxy);
-        Self { client, cx }
+        let (cx, is_setpoint) = (client.context(haproxy), client.is_setpoint());
+        Self { client, cx, is_setpoint }
+    }
+
+    /// Takes it for the original, whoever serves it: nothing is expected of it that only Setpoint's can do.
+    #[must_use]
+    pub fn as_original(self) -> Self {
+        Self { is_setpoint: false, ..self }
     }
 
     /// The client.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+}
+
+impl ApiTarget {
+    /// Tells HAProxy authorities, where the API does not do so by itself. Returns whether it uses them now.
+    async fn tell_authorities(&self, path: &str, bytes: &[u8]) -> Result<bool, ApiError> {
+        match self.client.replace_ca_file(path, bytes).await {
+            Ok(()) => Ok(true),
+            Err(error @ (ApiError::NotFound { .. } | ApiError::Refused { .. })) => {
+                tracing::warn!(endpoint = self.endpoint(), path, %error, "HAProxy can't be told authorities: they come with a reload");
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -199,7 +226,7 @@ impl Target for ApiTarget {
 
     fn needs_reload(&self, operation: &Operation) -> Option<String> {
         let is_told = || operation.changes.iter().all(|change| TOLD.contains(&change.attribute.as_str()));
-        if self.client.is_setpoint() || operation.is_server_modification() && is_told() {
+        if self.is_setpoint || operation.is_server_modification() && is_told() {
             return None;
         }
         // The original leaves a server that was added in maintenance, and never checks it.
@@ -212,29 +239,34 @@ impl Target for ApiTarget {
     }
 
     fn always_reloads(&self) -> bool {
-        !self.client.is_setpoint()
+        !self.is_setpoint
+    }
+
+    fn rewrites(&self) -> bool {
+        !self.is_setpoint
     }
 
     fn takes_runtime_actions(&self) -> bool {
         // Setpoint finds out by itself what it can tell.
-        !self.client.is_setpoint()
+        !self.is_setpoint
     }
 
     fn costs(&self) -> Costs {
-        if self.client.is_setpoint() { Costs::SETPOINT } else { Costs::ORIGINAL }
+        if self.is_setpoint { Costs::SETPOINT } else { Costs::ORIGINAL }
     }
 
     fn carries(&self, bundle: &Bundle) -> bool {
         self.client.refuses_bundle(bundle).is_none()
     }
 
-    fn tells(&self, kind: FileKind, usage: &Usage) -> bool {
+    fn tells(&self, kind: FileKind, usage: &Usage, bytes: &[u8]) -> bool {
+        let has = |capability| self.client.capabilities().has(capability);
         match (kind, usage) {
             // HAProxy knows it by its path, whatever has named it.
-            (FileKind::Certificate, _) => self.client.capabilities().has(Capability::RuntimeCertificates),
-            (FileKind::Map, Usage::Map) | (FileKind::General, Usage::Patterns | Usage::Authorities(_)) => {
-                self.client.is_setpoint()
-            }
+            (FileKind::Certificate, _) => has(Capability::RuntimeCertificates),
+            (FileKind::Map, Usage::Map) => self.is_setpoint || entries::of_map(bytes).is_some(),
+            (FileKind::General, Usage::Authorities(_)) => self.is_setpoint || has(Capability::SslCaFiles),
+            (FileKind::General, Usage::Patterns) => self.is_setpoint,
             _ => false,
         }
     }
@@ -333,8 +365,18 @@ impl Target for ApiTarget {
         told: Option<&Usage>,
     ) -> Result<Effect, ApiError> {
         // Without that, both would reload for a file that nothing uses, and the original for most others.
-        let skips = told.is_none();
-        Ok(effect(self.client.replace_file(kind, name, bytes, skips).await?))
+        let skips = told.is_none() || !self.is_setpoint && kind != FileKind::Certificate;
+        let is_told = match (kind, told) {
+            (FileKind::Map, Some(_)) if skips => self.client.tell_entries(name, bytes).await?,
+            _ => true,
+        };
+        let changed = self.client.replace_file(kind, name, bytes, skips).await?;
+        let is_told = is_told
+            && match told {
+                Some(Usage::Authorities(path)) if skips => self.tell_authorities(path, bytes).await?,
+                _ => true,
+            };
+        Ok(if is_told { effect(changed) } else { Effect::NextReload })
     }
 
     async fn write_notes(&self, bytes: &[u8], is_there: bool) -> Result<(), ApiError> {

@@ -166,9 +166,16 @@ impl Client {
         Ok(())
     }
 
+    /// Gives an entry of a map that runs another value.
+    pub async fn set_map_entry(&self, name: &str, key: &str, value: &str) -> Result<(), ApiError> {
+        let call = Call::put(RUNTIME).part("maps").part(name).part("entries").part(key);
+        self.transport().call(call.json(json!({ "value": value })), &[200]).await?;
+        Ok(())
+    }
+
     /// Removes an entry from a map that runs.
-    pub async fn delete_map_entry(&self, name: &str, id: &str) -> Result<(), ApiError> {
-        let call = Call::delete(RUNTIME).part("maps").part(name).part("entries").part(id);
+    pub async fn delete_map_entry(&self, name: &str, key: &str) -> Result<(), ApiError> {
+        let call = Call::delete(RUNTIME).part("maps").part(name).part("entries").part(key);
         self.transport().call(call, &[204]).await?;
         Ok(())
     }

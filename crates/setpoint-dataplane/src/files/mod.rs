@@ -15,8 +15,8 @@ use setpoint_haproxy::api::stored_name;
 
 use crate::client::{ApiError, FileKind};
 use crate::target::Target;
-pub(crate) use notes::{NOTES, Notes};
 use notes::digest;
+pub(crate) use notes::{NOTES, Notes};
 pub use usage::Usage;
 
 /// Files by name.
@@ -275,7 +275,8 @@ pub(crate) async fn compare<T: Target>(
         compare_readable(target, FileKind::Map, &maps),
         compare_readable(target, FileKind::General, &general),
     );
-    let others = try_join(there(target, FileKind::Certificate, &certificates), target.file(FileKind::General, NOTES));
+    let others =
+        try_join(there(target, FileKind::Certificate, &certificates), target.file(FileKind::General, NOTES));
     let ((maps, mut general), (certificates_there, held)) = try_join(readable, others).await?;
     let known = Notes::read(held.as_deref());
     let noted = held.map(|_| known.clone());
@@ -303,7 +304,11 @@ pub(crate) async fn compare<T: Target>(
 }
 
 /// The names that are there, where something is managed.
-async fn there<T: Target>(target: &T, kind: FileKind, wanted: &Wanted<'_>) -> Result<BTreeSet<String>, ApiError> {
+async fn there<T: Target>(
+    target: &T,
+    kind: FileKind,
+    wanted: &Wanted<'_>,
+) -> Result<BTreeSet<String>, ApiError> {
     if !wanted.is_managed {
         return Ok(BTreeSet::new());
     }

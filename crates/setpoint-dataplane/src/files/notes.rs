@@ -32,6 +32,12 @@ impl Notes {
         bytes.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default()
     }
 
+    /// The same, with more files that wait for a reload.
+    pub(crate) fn awaiting(mut self, files: Vec<String>) -> Self {
+        self.awaiting_reload.extend(files);
+        self
+    }
+
     /// What the file holds.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec_pretty(self).unwrap_or_default()

@@ -40,22 +40,27 @@ impl Usage {
         for line in document.sections().iter().flat_map(|section| section.all_lines()) {
             let raw = String::from_utf8_lossy(line.raw());
             // Most lines of a long configuration have nothing to do with it.
-            if !raw.contains(name) && !raw.contains(if kind == FileKind::Certificate { "crt" } else { "lua-" }) {
+            if !raw.contains(name)
+                && !raw.contains(if kind == FileKind::Certificate { "crt" } else { "lua-" })
+            {
                 continue;
             }
             let words: Vec<String> = line.words().map(|word| word.to_str_lossy().into_owned()).collect();
             // Whoever looks for the name in the text finds it in a comment, too.
-            if kind == FileKind::General && line.comment().is_some_and(|comment| names(&String::from_utf8_lossy(comment), name)) {
+            if kind == FileKind::General
+                && line.comment().is_some_and(|comment| names(&String::from_utf8_lossy(comment), name))
+            {
                 usage = usage.and(Self::Other);
             }
             for (number, word) in words.iter().enumerate() {
-                let before = number.checked_sub(1).and_then(|number| words.get(number)).map_or("", String::as_str);
+                let before =
+                    number.checked_sub(1).and_then(|number| words.get(number)).map_or("", String::as_str);
                 if names(word, name) {
                     let is_map = word.split_once("map").is_some_and(|(_, rest)| rest.contains('('));
                     usage = usage.and(if is_map { Self::Map } else { behind(before, word) });
                 } else if kind == FileKind::Certificate && holds_certificates(before, word) {
                     usage = usage.and(Self::Certificate);
-                } else if kind == FileKind::General && name.ends_with(".lua") && word.starts_with("lua-") {
+                } else if kind == FileKind::General && is_script(name) && word.starts_with("lua-") {
                     // A script may load another.
                     usage = usage.and(Self::Other);
                 }
@@ -71,6 +76,10 @@ impl Usage {
             _ => Self::Other,
         }
     }
+}
+
+fn is_script(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("lua"))
 }
 
 /// Returns whether a word names certificates without saying which: a list of them, or what seems to be a folder.
@@ -104,10 +113,17 @@ mod tests {
     fn what_a_file_is_used_for_is_told_by_the_word_before_it() {
         let general = |line| usage(FileKind::General, "a.lst", line);
         assert_eq!(general("http-request deny if { src -f /etc/h/a.lst }"), Usage::Patterns);
-        assert_eq!(general("bind :1 ssl ca-file \"/etc/h/a.lst\""), Usage::Authorities("/etc/h/a.lst".to_owned()));
+        assert_eq!(
+            general("bind :1 ssl ca-file \"/etc/h/a.lst\""),
+            Usage::Authorities("/etc/h/a.lst".to_owned())
+        );
         assert_eq!(general("bind :1 ssl crl-file a.lst"), Usage::Authorities("a.lst".to_owned()));
         assert_eq!(general("errorfile 503 /etc/h/a.lst"), Usage::Other);
-        assert_eq!(general("acl x src -f a.lst -f b.lst # a.lst"), Usage::Other, "whoever greps finds the comment");
+        assert_eq!(
+            general("acl x src -f a.lst -f b.lst # a.lst"),
+            Usage::Other,
+            "whoever greps finds the comment"
+        );
         assert_eq!(general("errorfile 503 /etc/h/aa.lst"), Usage::Unused, "another name ends with it");
         assert_eq!(general("errorfile 503 /etc/h/a.lst.old"), Usage::Unused);
         let map = |line| usage(FileKind::Map, "h.map", line);

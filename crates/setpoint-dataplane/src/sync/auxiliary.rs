@@ -62,7 +62,9 @@ impl Writes<'_> {
             (write.title(), why.to_owned())
         });
         let before = self.files.awaiting_reload.iter();
-        written.chain(before.map(|title| (title.clone(), "it was replaced, and HAProxy has not loaded it".to_owned())))
+        written.chain(
+            before.map(|title| (title.clone(), "it was replaced, and HAProxy has not loaded it".to_owned())),
+        )
     }
 
     /// Returns whether some of them take a reload.
@@ -82,7 +84,8 @@ pub(super) struct Written {
 impl<T: Target> Run<'_, T> {
     pub(super) async fn compare_files(&self, diff: &Diff) -> Result<FileDiffs, SyncError> {
         let options = self.options;
-        let is_same = options.content_checksum.is_some() && options.content_checksum == options.last_deployed_checksum;
+        let is_same =
+            options.content_checksum.is_some() && options.content_checksum == options.last_deployed_checksum;
         if diff.is_empty() && is_same {
             return Ok(FileDiffs::default());
         }
@@ -103,7 +106,7 @@ impl<T: Target> Run<'_, T> {
                 let usage = Usage::of(current, kind, name);
                 let takes = match usage {
                     Usage::Unused => Takes::Nothing,
-                    _ if is_new || reloads || !self.target.tells(kind, &usage) => Takes::Reload,
+                    _ if is_new || reloads || !self.target.tells(kind, &usage, bytes) => Takes::Reload,
                     _ => Takes::Telling,
                 };
                 let is_first = kind == FileKind::Certificate
@@ -127,17 +130,23 @@ impl<T: Target> Run<'_, T> {
         let notes = files.notes_before(waiting);
         let mut noted = self.note(files.noted().cloned(), notes).await?;
         let of = |kind: Option<FileKind>| {
-            writes.iter().filter(move |write| kind.map_or(write.is_first, |kind| !write.is_first && write.kind == kind))
+            writes.iter().filter(move |write| {
+                kind.map_or(write.is_first, |kind| !write.is_first && write.kind == kind)
+            })
         };
         let mut effects = self.write_each(of(None)).await?;
-        let written = noted.as_ref().map(|noted| files.notes_written(noted)).unwrap_or_else(|| files.notes_written(&Notes::default()));
+        let written = files.notes_written(&noted.clone().unwrap_or_default());
         noted = self.note(noted, written).await?;
-        let others = try_join(
-            self.write_each(of(Some(FileKind::General))),
-            self.write_each(of(Some(FileKind::Map))),
-        );
+        let others =
+            try_join(self.write_each(of(Some(FileKind::General))), self.write_each(of(Some(FileKind::Map))));
         let (general, maps) = others.await?;
         effects.extend(general.into_iter().chain(maps));
+        let late = effects.iter().filter(|(_, effect)| *effect == Effect::NextReload);
+        let late: Vec<String> = late.map(|(write, _)| write.title()).collect();
+        if !late.is_empty() {
+            let notes = noted.clone().unwrap_or_default().awaiting(late);
+            noted = self.note(noted, notes).await?;
+        }
         let mut wait = !files.awaiting_reload.is_empty();
         for (write, effect) in effects {
             wait |= write.takes == Takes::Reload || effect == Effect::NextReload;
@@ -176,7 +185,10 @@ impl<T: Target> Run<'_, T> {
             };
             let effect = effect.map_err(|error| not_written(kind, name, error))?;
             let sign = if write.is_new { '+' } else { '~' };
-            self.written.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{sign} {}", write.title()));
+            self.written
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(format!("{sign} {}", write.title()));
             effects.push((write, effect));
         }
         Ok(effects)

@@ -50,15 +50,12 @@ impl<T: Target> Run<'_, T> {
         result: &mut SyncResult,
     ) -> Result<Committed, Failed> {
         let way = self.way(diff, current.version, desired, files_wait).map_err(Failed::Error)?;
-        let committed = match way {
-            Some(way) => {
-                let from = From { operations: diff.operations(), version: current.version, files_wait, desired };
-                self.change_by(way, from, result).await?
-            }
-            None => {
-                result.mode = SyncMode::FineGrained;
-                Committed { version: Some(current.version), ..Committed::default() }
-            }
+        let committed = if let Some(way) = way {
+            let from = From { operations: diff.operations(), version: current.version, files_wait, desired };
+            self.change_by(way, from, result).await?
+        } else {
+            result.mode = SyncMode::FineGrained;
+            Committed { version: Some(current.version), ..Committed::default() }
         };
         if !files_wait || committed.reloads {
             return Ok(committed);
@@ -85,7 +82,9 @@ impl<T: Target> Run<'_, T> {
         };
         if let Ok(Some((_, later))) = &told {
             let is_later = |operation: &&Operation| {
-                later.iter().any(|step| step.operations().iter().any(|later| std::ptr::eq(*later, *operation)))
+                later
+                    .iter()
+                    .any(|step| step.operations().iter().any(|later| std::ptr::eq(*later, *operation)))
             };
             let now = operations.iter().filter(|operation| !is_later(operation));
             self.read_back_running(now, desired).await.map_err(Failed::Error)?;

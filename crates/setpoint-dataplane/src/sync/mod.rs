@@ -9,10 +9,13 @@
 //! ```
 
 mod auxiliary;
+mod avoid;
 mod change;
 mod execute;
 mod failure;
+mod normalised;
 mod options;
+mod planned;
 mod runtime;
 mod steps;
 mod verify;
@@ -23,20 +26,18 @@ use std::time::Duration;
 
 use setpoint_haproxy::compare::{Diff, compare};
 use setpoint_haproxy::text::Document;
-use setpoint_plan::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{ApiError, Process};
-use crate::costs::Costs;
 use crate::error::{ConfigType, ParseError, Stage, SyncError};
 use crate::files::FileDiffs;
 use crate::retry::RetryError;
-use crate::running::RunningDifference;
 use crate::target::Target;
-use auxiliary::{Writes, Written};
+use auxiliary::Written;
 use change::Committed;
 use failure::{Failed, conflict, flat, hinted, moved};
 pub use options::{Choice, Desired, FailedSync, Strategy, SyncMode, SyncOptions, SyncResult};
+pub use planned::{ReloadCause, SyncPlan, plan};
 pub use ways::{Impossible, PlannedWay};
 use ways::{Question, Way};
 
@@ -75,67 +76,6 @@ pub async fn sync<T: Target>(
             Err(Box::new(FailedSync { error: partial(error, &result.not_restorable), result }))
         }
     }
-}
-
-/// What a sync would do.
-#[derive(Clone, Debug)]
-pub struct SyncPlan {
-    /// The version of the configuration that is there.
-    pub version: u64,
-    /// What leads to the desired configuration, each with the verdict of this target.
-    pub diff: Diff,
-    /// What leads to the desired files.
-    pub files: FileDiffs,
-    /// By which way; none if the configuration does not differ.
-    pub mode: Option<SyncMode>,
-    /// What the ways cost that lead there, the chosen one first; nothing where costs did not decide.
-    pub ways: Vec<PlannedWay>,
-    /// The costs that decided; none where they did not.
-    pub costs: Option<Costs>,
-    /// Why HAProxy will reload; none if it will not.
-    pub reload: Option<String>,
-    /// What somebody has told HAProxy while it runs, and is put right; nothing unless [`SyncOptions::runtime_drift`] is set.
-    pub running: Vec<RunningDifference>,
-}
-
-impl SyncPlan {
-    /// Returns whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.diff.is_empty() && self.files.is_empty() && self.running.is_empty()
-    }
-}
-
-/// Finds out what a sync would do, and changes nothing.
-pub async fn plan<T: Target>(
-    target: &T,
-    desired: &Desired,
-    options: &SyncOptions,
-    cancel: &CancellationToken,
-) -> Result<SyncPlan, SyncError> {
-    let run = Run::new(target, desired, options, cancel);
-    let wanted = parse(ConfigType::Desired, &desired.text)?;
-    let current = run.current().await?;
-    let diff = run.compare(&current.document, &wanted)?;
-    let files = run.compare_files(&diff).await?;
-    let writes = run.writes(&files, &current.document, &diff);
-    let way = run.way(&diff, current.version, &wanted, writes.take_reload())?;
-    let (mode, ways) = way.map(|way| (way.mode, way.planned)).unzip();
-    let reload = run.why_it_reloads(mode, &diff, &writes);
-    let running = run.running_differences(&wanted, &diff).await?;
-    let costs = match options.choice {
-        Choice::Cheapest(weights) => Some(weights.over(target.costs())),
-        _ => None,
-    };
-    Ok(SyncPlan {
-        running,
-        costs,
-        version: current.version,
-        diff,
-        files,
-        mode,
-        ways: ways.unwrap_or_default(),
-        reload,
-    })
 }
 
 /// What is there.
@@ -222,7 +162,8 @@ impl<'a, T: Target> Run<'a, T> {
                         "somebody else changed the configuration: planning again"
                     );
                     // Some of it may be done by now.
-                    current = self.fetch().await.map_err(|error| SyncError { stage: Stage::Apply, ..error })?;
+                    current =
+                        self.fetch().await.map_err(|error| SyncError { stage: Stage::Apply, ..error })?;
                 }
             }
         }
@@ -262,7 +203,8 @@ impl<'a, T: Target> Run<'a, T> {
     }
 
     fn compare(&self, current: &Document, desired: &Document) -> Result<Diff, SyncError> {
-        let mut diff = compare(current, desired, self.target.context())
+        let written = self.target.rewrites().then(|| normalised::as_written(current, desired));
+        let mut diff = compare(current, written.as_ref().unwrap_or(desired), self.target.context())
             .map_err(|error| SyncError::new(Stage::Compare, error.to_string()))?;
         diff.narrow(|operation| self.target.needs_reload(operation));
         Ok(diff)
@@ -290,19 +232,6 @@ impl<'a, T: Target> Run<'a, T> {
         };
         let way = question.choose(&self.options.choice);
         way.map(Some).map_err(|error| SyncError::new(Stage::Compare, error.to_string()))
-    }
-
-    /// Why HAProxy reloads for a difference, if it does.
-    fn why_it_reloads(&self, mode: Option<SyncMode>, diff: &Diff, writes: &Writes<'_>) -> Option<String> {
-        let for_operation = diff.operations().iter().find_map(|operation| match &operation.runtime {
-            Runtime::Yes => None,
-            Runtime::No { why } => Some(format!("{operation}: {why}")),
-        });
-        let for_text = mode
-            .filter(|mode| *mode != SyncMode::Runtime && self.target.always_reloads())
-            .map(|_| "the Dataplane API reloads for every commit");
-        let for_file = || writes.why_they_reload().next().map(|(file, why)| format!("{file}: {why}"));
-        for_operation.or(for_text.map(str::to_owned)).or_else(for_file)
     }
 
     /// Sees to it that a change has taken effect.

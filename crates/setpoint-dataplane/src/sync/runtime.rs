@@ -46,7 +46,9 @@ impl<T: Target> Run<'_, T> {
             None => Ok(()),
             Some(runs) if runs == wanted => Ok(()),
             Some(runs) => {
-                let message = format!("HAProxy does not run what it was told: map {name} has {runs} entries and not {wanted}");
+                let message = format!(
+                    "HAProxy does not run what it was told: map {name} has {runs} entries and not {wanted}"
+                );
                 Err(SyncError::new(Stage::ReadBack, message).hint(RELOAD))
             }
         }

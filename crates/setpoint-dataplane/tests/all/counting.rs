@@ -139,6 +139,10 @@ impl<T: Target> Target for Counting<T> {
         self.is_original || self.inner.always_reloads()
     }
 
+    fn rewrites(&self) -> bool {
+        self.inner.rewrites()
+    }
+
     fn takes_runtime_actions(&self) -> bool {
         self.is_original || self.inner.takes_runtime_actions()
     }
@@ -151,8 +155,8 @@ impl<T: Target> Target for Counting<T> {
         self.inner.carries(bundle)
     }
 
-    fn tells(&self, kind: FileKind, usage: &Usage) -> bool {
-        self.boasts || !(self.is_original && kind == FileKind::Map) && self.inner.tells(kind, usage)
+    fn tells(&self, kind: FileKind, usage: &Usage, bytes: &[u8]) -> bool {
+        self.boasts || !(self.is_original && kind == FileKind::Map) && self.inner.tells(kind, usage, bytes)
     }
 
     async fn version(&self) -> Result<u64, ApiError> {

@@ -6,19 +6,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A request: the method, the path with what is behind it, and the body.
-#[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    pub(crate) call: String,
-    pub(crate) body: String,
-}
-
 /// An answer: the status, headers a line each, and the body.
 pub(crate) type Said = (u16, &'static str, String);
 
 pub(crate) struct Fake {
     pub(crate) url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
 
@@ -32,7 +25,7 @@ pub(crate) fn hello(version: &str, call: &str) -> Option<Said> {
 }
 
 impl Fake {
-    pub(crate) async fn start(answer: impl FnMut(&Asked) -> Said + Send + 'static) -> Self {
+    pub(crate) async fn start(answer: impl FnMut(&str) -> Said + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -42,7 +35,7 @@ impl Fake {
                 let (noted, answer) = (Arc::clone(&noted), Arc::clone(&answer));
                 tokio::spawn(async move {
                     let _ = serve(stream, |asked| {
-                        noted.lock().unwrap().push(asked.clone());
+                        noted.lock().unwrap().push(asked.to_owned());
                         (answer.lock().unwrap())(asked)
                     })
                     .await;
@@ -52,14 +45,9 @@ impl Fake {
         Self { url, asked, task }
     }
 
-    /// What was asked so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
-    }
-
-    /// The calls that were made so far.
+    /// The calls that were made so far: the method, and the path with what is behind it.
     pub(crate) fn calls(&self) -> Vec<String> {
-        self.asked().into_iter().map(|asked| asked.call).collect()
+        self.asked.lock().unwrap().clone()
     }
 }
 
@@ -69,7 +57,7 @@ impl Drop for Fake {
     }
 }
 
-async fn serve(mut stream: TcpStream, mut answer: impl FnMut(&Asked) -> Said) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, mut answer: impl FnMut(&str) -> Said) -> std::io::Result<()> {
     let mut held = Vec::new();
     loop {
         let end = loop {
@@ -93,11 +81,11 @@ async fn serve(mut stream: TcpStream, mut answer: impl FnMut(&Asked) -> Said) ->
         }
         let mut first = head.lines().next().unwrap_or_default().split(' ');
         let call = format!("{} {}", first.next().unwrap_or_default(), first.next().unwrap_or_default());
-        let body = String::from_utf8_lossy(&held[end..end + length]).into_owned();
         held.drain(..end + length);
-        let (status, headers, body) = answer(&Asked { call, body });
+        let (status, headers, body) = answer(&call);
         let headers: String = headers.lines().map(|header| format!("{header}\r\n")).collect();
-        let length = if status == 204 { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+        let length =
+            if status == 204 { String::new() } else { format!("content-length: {}\r\n", body.len()) };
         let said = format!("HTTP/1.1 {status} Said\r\n{headers}{length}\r\n{body}");
         stream.write_all(said.as_bytes()).await?;
     }

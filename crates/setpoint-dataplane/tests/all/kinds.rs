@@ -79,7 +79,11 @@ async fn a_sync_that_fails_after_it_replaced_a_certificate_says_which() {
     let wrong = desired(&TEXT.replace("default_backend app", "default_backend nowhere"));
     let (error, result) = error(sync(&target, &wrong, &options(), &CancellationToken::new()).await);
     assert_eq!(result.not_restorable, ["~ certificate site.pem"]);
-    assert!(error.hints.iter().any(|hint| hint.starts_with("certificate site.pem: replaced")), "{:?}", error.hints);
+    assert!(
+        error.hints.iter().any(|hint| hint.starts_with("certificate site.pem: replaced")),
+        "{:?}",
+        error.hints
+    );
     world.end().await;
 }
 

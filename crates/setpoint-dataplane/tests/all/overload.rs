@@ -17,7 +17,7 @@ use crate::sync::{TEXT, error, options, run, world};
 async fn an_api_that_takes_no_more_is_asked_again_when_it_says() {
     let mut refused = 0;
     let fake = Fake::start(move |asked| {
-        if let Some(said) = hello("v3.2.4", &asked.call) {
+        if let Some(said) = hello("v3.2.4", asked) {
             return said;
         }
         refused += 1;
@@ -38,7 +38,7 @@ async fn an_api_that_takes_no_more_is_asked_again_when_it_says() {
 async fn an_api_that_never_takes_more_is_an_error_that_says_what_to_do() {
     let fake = Fake::start(|asked| {
         let busy = || (429, "retry-after: 1", "{\"code\":429,\"message\":\"too many\"}".to_owned());
-        hello("v3.2.4", &asked.call).unwrap_or_else(busy)
+        hello("v3.2.4", asked).unwrap_or_else(busy)
     })
     .await;
     let settings = Settings { timeout: Duration::from_millis(1500), ..Settings::new(&fake.url) };

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use setpoint_dataplane::error::Stage;
+use setpoint_dataplane::client::{Client, Settings};
+use setpoint_dataplane::error::{ConnectionError, Stage};
 use setpoint_dataplane::sync::{SyncMode, SyncOptions};
 use setpoint_dataplane_api::Dialect;
 use setpoint_haproxy::text::Document;
 use setpoint_testutils::need;
 
 use crate::counting::Fault;
-use crate::sync::{TEXT, error, is_done, options, run, world};
+use crate::sync::{TEXT, error, is_done, options, run, target, world};
+use crate::world::World;
 
 #[tokio::test]
 async fn fine_grained_sync_captures_post_sync_version() {
@@ -45,7 +47,8 @@ async fn a_reload_that_nobody_has_seen_is_no_success() {
     // An API that was restarted calls a reload a success of which it has never heard.
     target.forgets = true;
     let options = SyncOptions { reload_verification_timeout: Duration::from_millis(100), ..options() };
-    let desired = world.text(&(TEXT.to_owned() + "\nbackend more\n  balance source\n  server m1 127.0.0.1:3\n"));
+    let desired =
+        world.text(&(TEXT.to_owned() + "\nbackend more\n  balance source\n  server m1 127.0.0.1:3\n"));
     let (error, result) = error(run(&target, &desired, &options).await);
     assert_eq!(error.stage, Stage::ReloadVerification, "{}", error.chain());
     assert!(error.chain().contains("the same process serves as before"), "{}", error.chain());
@@ -80,5 +83,20 @@ async fn what_an_api_drops_of_a_text_is_an_error_that_shows_it() {
     let (error, _) = error(run(&target, &world.text(&(text + "\nbackend more\n")), &options).await);
     assert_eq!(error.stage, Stage::ReadBack, "{}", error.chain());
     assert!(error.chain().contains("http_request_rule/0"), "{}", error.chain());
+    world.end().await;
+}
+
+#[tokio::test]
+async fn nobody_there_is_an_error_that_names_the_endpoint() {
+    let world = need!(World::start(Dialect::default(), TEXT).await);
+    let settings = Settings { url: "http://127.0.0.1:1".to_owned(), ..world.settings() };
+    let refused = Client::connect(settings).await.unwrap_err();
+    assert!(refused.to_string().contains("127.0.0.1:1"), "{refused}");
+    let target = target(&world).await;
+    target.fail("read", [Fault::Refused]);
+    let (error, _) = error(run(&target, &world.text(TEXT), &options()).await);
+    assert_eq!(error.stage, Stage::Connect);
+    assert_eq!(error.cause::<ConnectionError>().unwrap().endpoint, "http://nobody");
+    assert!(!error.hints.is_empty());
     world.end().await;
 }

@@ -130,7 +130,10 @@ async fn files_that_the_former_text_names_go_only_when_it_is_not_needed_any_more
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let up = server.local_addr().unwrap().port().to_string();
     let (world, target, text) = need!(one(&TEXT.replace("UP", &up)).await);
-    let with = text.replace("  default_backend", "  http-request set-header x %[path,map(DIR/maps/old.map)]\n  default_backend");
+    let with = text.replace(
+        "  default_backend",
+        "  http-request set-header x %[path,map(DIR/maps/old.map)]\n  default_backend",
+    );
     let with = with.replace("DIR", &world.folder.path().display().to_string());
     let maps = |names: &[(&str, &str)]| AuxiliaryFiles {
         maps: Some(crate::sync::files(names)),
@@ -172,7 +175,8 @@ async fn one_that_has_moved_since_the_plan_is_not_changed() {
     };
     let before = bodies(&targets).await;
     let outcomes = roll(&targets, &desired, &options, &quick(), &CancellationToken::new(), &|_, _| {}).await;
-    let [Rolled::Done(_), Rolled::Failed { failed, restored: None }, Rolled::Untouched] = &outcomes[..] else {
+    let [Rolled::Done(_), Rolled::Failed { failed, restored: None }, Rolled::Untouched] = &outcomes[..]
+    else {
         panic!("{outcomes:?}")
     };
     assert!(failed.error.chain().contains("changed since the plan was made"), "{}", failed.error.chain());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use setpoint_dataplane::client::{Client, PushReload, Settings};
+use setpoint_dataplane::client::PushReload;
 use setpoint_dataplane::error::{
     ConflictError, ConnectionError, FallbackError, OperationError, ParseError, Stage, SyncError,
 };
@@ -43,7 +43,7 @@ pub(crate) async fn world(
     Ok((world, target))
 }
 
-async fn target(world: &World) -> Counting<ApiTarget> {
+pub(crate) async fn target(world: &World) -> Counting<ApiTarget> {
     Counting::new(ApiTarget::new(world.client().await).await.unwrap())
 }
 
@@ -196,7 +196,11 @@ async fn all_server_updates_use_runtime_path() {
     let result = run(&target, &desired, &options()).await.unwrap();
     assert_eq!((result.mode, result.reload_triggered), (SyncMode::Runtime, false));
     assert_eq!((target.count("begin"), target.count("operate")), (0, 2));
-    assert_eq!((target.count("version"), target.count("read")), (0, 2), "it is known which version each makes");
+    assert_eq!(
+        (target.count("version"), target.count("read")),
+        (0, 2),
+        "it is known which version each makes"
+    );
     assert_eq!(target.inner.client().process().await.unwrap().pid, pid);
     assert_eq!(result.post_sync_version, Some(9), "each has a version of its own");
     is_done(&target, &desired).await;
@@ -519,21 +523,6 @@ async fn cancellation_drops_the_transaction() {
     assert!(error.message.contains("cancelled"), "{error}");
     assert_eq!((target.count("abort"), target.count("commit")), (1, 0));
     assert_eq!((world.api.instance().open_transactions(), world.file()), (0, before));
-    world.end().await;
-}
-
-#[tokio::test]
-async fn nobody_there_is_an_error_that_names_the_endpoint() {
-    let world = need!(World::start(Dialect::default(), TEXT).await);
-    let settings = Settings { url: "http://127.0.0.1:1".to_owned(), ..world.settings() };
-    let refused = Client::connect(settings).await.unwrap_err();
-    assert!(refused.to_string().contains("127.0.0.1:1"), "{refused}");
-    let target = target(&world).await;
-    target.fail("read", [Fault::Refused]);
-    let (error, _) = error(run(&target, &world.text(TEXT), &options()).await);
-    assert_eq!(error.stage, Stage::Connect);
-    assert_eq!(error.cause::<ConnectionError>().unwrap().endpoint, "http://nobody");
-    assert!(!error.hints.is_empty());
     world.end().await;
 }
 

@@ -162,7 +162,10 @@ async fn a_weight_that_haproxy_did_not_take_is_noticed_in_every_dialect() {
         let text = world.text(&TEXT.replace("weight 10", "weight 20"));
         let (error, _) = error(run(&target, &text, &cheapest()).await);
         assert_eq!(error.stage, Stage::ReadBack, "{dialect:?}");
-        assert!(error.to_string().contains("server s1 runs with weight 1 and not 20"), "{dialect:?}: {error}");
+        assert!(
+            error.to_string().contains("server s1 runs with weight 1 and not 20"),
+            "{dialect:?}: {error}"
+        );
         target.lies = false;
         is_done(&target, &text).await;
         // Another's weight is drift there, too.
@@ -263,11 +266,54 @@ async fn servers_one_by_one_go_on_where_one_fails_if_that_is_asked_for_and_all_f
     target.calls();
     target.fail("operate", [Fault::Broken, Fault::Pass, Fault::Broken]);
     let options = SyncOptions { continue_on_error: true, fallback_to_raw: false, ..options() };
-    let (error, result) = error(run(&target, &world.text(&text.replace("weight 10", "weight 20")), &options).await);
+    let (error, result) =
+        error(run(&target, &world.text(&text.replace("weight 10", "weight 20")), &options).await);
     assert_eq!(target.count("operate"), 3);
     assert_eq!(result.applied_operations, ["~ backend app: server s2"]);
     let chain = error.chain();
-    assert!(chain.contains("2 operations failed") && chain.contains("server s1") && chain.contains("server s3"), "{chain}");
+    assert!(
+        chain.contains("2 operations failed") && chain.contains("server s1") && chain.contains("server s3"),
+        "{chain}"
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_backend_whose_defaults_are_said_by_its_place_is_put_there() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let others = "\ndefaults other\n  mode tcp\n  timeout client 1s\n  timeout server 1s\n  timeout connect 1s\n\n\
+                  backend last\n  server l1 127.0.0.1:5\n";
+    run(&target, &world.text(&(TEXT.to_owned() + others)), &cheapest()).await.unwrap();
+    for options in [cheapest(), SyncOptions { fallback_to_raw: false, ..options() }] {
+        let more = "\nbackend more\n  server m1 127.0.0.1:4\n";
+        let text = world.text(&(TEXT.to_owned() + more + others));
+        run(&target, &text, &options).await.unwrap();
+        is_done(&target, &text).await;
+        run(&target, &world.text(&(TEXT.to_owned() + others)), &options).await.unwrap();
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_plan_names_all_that_reloads_and_the_edit_that_avoids_it() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let text = TEXT.replace("  default_backend", "  http-request deny\n  default_backend")
+        + "  server s3 localhost:3\n\nbackend more\n  balance roundrobin\n  server m1 127.0.0.1:4\n";
+    let desired = |text: &str| Desired { text: world.text(text).into(), files: AuxiliaryFiles::default() };
+    let cancel = CancellationToken::new();
+    let planned = plan(&target, &desired(&text), &cheapest(), &cancel).await.unwrap();
+    let named = |what: &str| {
+        let found = planned.reload_causes.iter().find(|cause| cause.what.contains(what));
+        found.unwrap_or_else(|| panic!("{what}: {:?}", planned.reload_causes)).avoid.clone()
+    };
+    assert_eq!(named("http_request_rule 0"), None);
+    assert_eq!(named("server s3").unwrap(), "with an IP address in the place of `localhost`");
+    assert_eq!(named("backend more").unwrap(), "with `from main`, and `balance` said there");
+    // What was said is so.
+    let told =
+        TEXT.to_owned() + "  server s3 127.0.0.1:3\n\nbackend more from main\n  server m1 127.0.0.1:4\n";
+    let planned = plan(&target, &desired(&told), &cheapest(), &cancel).await.unwrap();
+    assert_eq!(planned.reload_causes, [], "{planned:?}");
     world.end().await;
 }
 

@@ -110,6 +110,12 @@ impl World {
         expanded(text, &self.port, &self.folder)
     }
 
+    /// A part of a text with the port and the folder of this world.
+    pub(crate) fn expanded(&self, part: &str) -> String {
+        let folder = self.folder.path().display().to_string();
+        part.replace("PORT", &self.port.address().port().to_string()).replace("DIR", &folder)
+    }
+
     /// What the configuration file holds.
     pub(crate) fn file(&self) -> String {
         fs::read_to_string(self.path("haproxy.cfg")).unwrap()

@@ -173,7 +173,9 @@ async fn of_several_that_fail_each_says_why() {
         let ran = run(verb, &desired, &["--url", dead, "--url", &wrong, "--url", &url]);
         assert_eq!(ran.code(), Some(1));
         let err = ran.err();
-        let line = |of: &str| err.lines().find(|line| line.starts_with(&format!("{of}: failed: "))).unwrap_or_default();
+        let line = |of: &str| {
+            err.lines().find(|line| line.starts_with(&format!("{of}: failed: "))).unwrap_or_default()
+        };
         assert!(line(dead).contains("can't be reached"), "{err}");
         assert!(line(&endpoint).contains("401"), "{err}");
         assert!(err.contains(&format!("{dead}: hint: ")) && err.contains("2 of 3 failed"), "{err}");

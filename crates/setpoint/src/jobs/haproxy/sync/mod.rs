@@ -35,7 +35,11 @@ pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliErro
     let outcomes = until_signal(async |cancel| {
         let work =
             async |target: ApiTarget| sync::plan(&target, &desired, &options, cancel).await.map_err(failed);
-        let work = Work { work: &work, undone: &|_, _| None, ended: &|endpoint, outcome| teller.ended(endpoint, outcome) };
+        let work = Work {
+            work: &work,
+            undone: &|_, _| None,
+            ended: &|endpoint, outcome| teller.ended(endpoint, outcome),
+        };
         each(&args.target, &Connections::default(), None, report, cancel, &work).await
     })?;
     let is_changed = outcomes.iter().any(|(_, plan)| plan.as_ref().is_ok_and(|plan| !plan.is_empty()));
@@ -73,7 +77,11 @@ pub(crate) fn sync(args: &HaproxySyncArgs, report: Report) -> Result<u8, CliErro
             }
             sync::sync(&target, &desired, &options, cancel).await
         };
-        let work = Work { work: &work, undone: &undone, ended: &|endpoint, outcome| teller.ended(endpoint, outcome) };
+        let work = Work {
+            work: &work,
+            undone: &undone,
+            ended: &|endpoint, outcome| teller.ended(endpoint, outcome),
+        };
         each(&args.target, &Connections::default(), Some(&desired.text), report, cancel, &work).await
     })?;
     teller.end(outcomes)

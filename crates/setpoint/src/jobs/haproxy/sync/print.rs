@@ -82,6 +82,11 @@ pub(super) fn planned(endpoint: &str, plan: &SyncPlan) -> String {
         Some(why) => writeln!(text, "{endpoint}: one reload: {why}."),
         None => writeln!(text, "{endpoint}: no reload."),
     };
+    for cause in &plan.reload_causes {
+        if let Some(avoid) = &cause.avoid {
+            let _ = writeln!(text, "{endpoint}: hint: {} would take no reload {avoid}.", cause.what);
+        }
+    }
     text
 }
 
@@ -97,6 +102,7 @@ pub(super) fn planned_json(endpoint: &str, plan: &SyncPlan) -> Json {
         "files": files(&plan.files),
         "reloads": u8::from(plan.reload.is_some()),
         "reload_reason": plan.reload,
+        "reload_causes": plan.reload_causes,
     })
 }
 
