@@ -117,13 +117,17 @@ mod tests {
             }
         }
         let rows = TABLE.map(|row| row.what);
-        assert_eq!(
-            hidden,
-            ["file.unnamed-defaults", "file.empty-global", "file.two-traces"],
-            "{rows:?}"
-        );
+        assert_eq!(hidden, ["file.unnamed-defaults", "file.empty-global", "file.two-traces"], "{rows:?}");
         // Another `defaults` holds for a frontend, of two lines that exclude each other another one wins, and a type is lost.
-        assert_eq!(left, ["file.two-unnamed-defaults", "file.http-and-tcp-log", "file.several-checks", "file.compression-many"]);
+        assert_eq!(
+            left,
+            [
+                "file.two-unnamed-defaults",
+                "file.http-and-tcp-log",
+                "file.several-checks",
+                "file.compression-many"
+            ]
+        );
     }
 
     #[test]

@@ -44,6 +44,7 @@ impl Fault {
 }
 
 /// A target in front of another.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
 pub(crate) struct Counting<T> {
     pub(crate) inner: T,
     calls: Mutex<Vec<String>>,
@@ -218,7 +219,9 @@ impl<T: Target> Target for Counting<T> {
         self.note("running_servers", backend).await?;
         let mut servers = self.inner.running_servers(backend).await?;
         if self.drains.load(Ordering::Relaxed) {
-            servers.iter_mut().for_each(|server| server.admin_state = "drain".to_owned());
+            for server in &mut servers {
+                "drain".clone_into(&mut server.admin_state);
+            }
         }
         servers.extend(self.stays.map(|name| RunningServer {
             name: name.to_owned(),
@@ -240,7 +243,9 @@ impl<T: Target> Target for Counting<T> {
         self.note("server_weights", "").await?;
         let mut weights = self.inner.server_weights().await?;
         if self.lies {
-            weights.values_mut().for_each(|weight| *weight = 1);
+            for weight in weights.values_mut() {
+                *weight = 1;
+            }
         }
         Ok(weights)
     }

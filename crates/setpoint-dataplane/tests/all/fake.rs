@@ -83,7 +83,7 @@ async fn serve(mut stream: TcpStream, mut answer: impl FnMut(&str) -> Said) -> s
         let call = format!("{} {}", first.next().unwrap_or_default(), first.next().unwrap_or_default());
         held.drain(..end + length);
         let (status, headers, body) = answer(&call);
-        let headers: String = headers.lines().map(|header| format!("{header}\r\n")).collect();
+        let headers = headers.lines().fold(String::new(), |text, header| format!("{text}{header}\r\n"));
         let length =
             if status == 204 { String::new() } else { format!("content-length: {}\r\n", body.len()) };
         let said = format!("HTTP/1.1 {status} Said\r\n{headers}{length}\r\n{body}");

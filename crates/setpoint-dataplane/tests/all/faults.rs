@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use setpoint_dataplane::client::{Client, Settings};
+use setpoint_dataplane::client::{Client, MapEntry, Settings};
 use setpoint_dataplane::error::Stage;
 use setpoint_dataplane::files::AuxiliaryFiles;
 use setpoint_dataplane::retry::Retry;
@@ -62,7 +62,8 @@ async fn unlike(world: &World, target: &ApiTarget, desired: &Desired) -> Vec<Str
         }
     }
     let entries = target.client().map_entries("used.map").await.unwrap().unwrap_or_default();
-    let entries: String = entries.iter().map(|entry| format!("{} {}\n", entry.key, entry.value)).collect();
+    let line = |text, entry: &MapEntry| format!("{text}{} {}\n", entry.key, entry.value);
+    let entries = entries.iter().fold(String::new(), line);
     let wanted = String::from_utf8(desired.files.maps.as_ref().unwrap()["used.map"].clone()).unwrap();
     if entries != wanted {
         found.push(format!("the map runs with {entries:?} and not {wanted:?}"));

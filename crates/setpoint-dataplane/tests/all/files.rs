@@ -21,6 +21,7 @@ fn certificate() -> Vec<u8> {
     (made.certificate + &made.key).into_bytes()
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a kind of files that is managed is some")]
 fn files<const N: usize>(files: [(&str, &[u8]); N]) -> Option<Files> {
     Some(files.into_iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect())
 }

@@ -177,8 +177,8 @@ pub(crate) async fn random_pairs(
         let planned = plan(&target, &desired, &options, &cancel).await.unwrap();
         let before = world.reloads();
         let synced = sync(&target, &desired, &options, &cancel).await;
-        let result = synced.map_err(|failed| failed.error.chain());
-        let result = result.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(synced.is_ok(), "{name}: {}", synced.unwrap_err().error.chain());
+        let result = synced.unwrap();
         world.settled().await;
         let reloads = world.reloads() - before;
         assert_eq!(u64::from(planned.reload.is_some()), reloads, "{name}: {:?} {result:?}", planned.reload);
@@ -194,7 +194,7 @@ pub(crate) async fn random_pairs(
 /// The base with some changes, each of which still finds what it changes, and their names.
 fn random(state: &mut u64) -> (String, Vec<&'static str>) {
     let (mut text, mut names) = (BASE.to_owned(), Vec::new());
-    for _ in 0..1 + drawn(state, 6) {
+    for _ in 0..=drawn(state, 6) {
         let place = usize::try_from(drawn(state, CASES.len() as u64)).unwrap();
         let (name, edits) = CASES[place];
         // Some need a HAProxy that is not the oldest, or a port.

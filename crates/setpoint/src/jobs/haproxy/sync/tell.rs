@@ -53,14 +53,13 @@ impl<T> Teller<T> {
     }
 
     /// Returns what the process exits with. A failure of one is said by the error, one of several has been said already.
-    #[expect(clippy::unused_self, reason = "it is the end of what it says")]
     pub(super) fn end(self, outcomes: Vec<Outcome<T>>) -> Result<u8, CliError> {
         let all = outcomes.len();
         let mut failed: Vec<_> = outcomes
             .into_iter()
             .filter_map(|(endpoint, outcome)| Some((endpoint, outcome.err()?.error)))
             .collect();
-        if all > 1 && !failed.is_empty() {
+        if !self.is_one && !failed.is_empty() {
             let message = format!("{} of {all} failed; why is above", failed.len());
             return Err(Error::Sync { message, hints: String::new() }.into());
         }
