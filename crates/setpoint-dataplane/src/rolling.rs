@@ -45,19 +45,27 @@ impl Default for Rolling {
     }
 }
 
+/// What became of a former text.
+pub type Restored = Result<SyncResult, Box<FailedSync>>;
+
 /// What became of one target.
 #[derive(Debug)]
 pub enum Rolled {
     /// It was brought to what is desired, and is well.
     Done(SyncResult),
     /// The sync failed.
-    Failed(Box<FailedSync>),
+    Failed {
+        /// Why.
+        failed: Box<FailedSync>,
+        /// What became of the former text; none where it was never replaced.
+        restored: Option<Restored>,
+    },
     /// It was not well afterwards. It has its former text again, unless that failed too.
     Unwell {
         /// In what it was not well.
         why: String,
         /// What became of the former text.
-        restored: Result<SyncResult, Box<FailedSync>>,
+        restored: Restored,
     },
     /// Another one failed before it was its turn: it was not touched.
     Untouched,
@@ -70,12 +78,12 @@ impl Rolled {
     }
 }
 
-/// Brings targets to what is desired, some at a time. What becomes of each is told in the order of the targets; `progress` is told
-/// when one begins and ends.
+/// Brings targets to what is desired, some at a time, each with its own options. What becomes of each is told in the order of the
+/// targets; `progress` is told when one begins and ends.
 pub async fn roll<T: Target>(
     targets: &[T],
     desired: &Desired,
-    options: &SyncOptions,
+    options: &impl Fn(&T) -> SyncOptions,
     rolling: &Rolling,
     cancel: &CancellationToken,
     progress: &impl Fn(&T, Option<&Rolled>),
@@ -88,7 +96,7 @@ pub async fn roll<T: Target>(
         }
         let each = some.iter().map(async |target| {
             progress(target, None);
-            let outcome = one(target, desired, options, rolling, cancel).await;
+            let outcome = one(target, desired, &options(target), rolling, cancel).await;
             progress(target, Some(&outcome));
             outcome
         });
@@ -109,12 +117,26 @@ async fn one<T: Target>(
         Ok(before) => before,
         Err(error) => {
             let error = SyncError::new(Stage::Fetch, "what is there can't be read").caused_by(error);
-            return Rolled::Failed(Box::new(FailedSync { error, result: SyncResult::default() }));
+            let failed = Box::new(FailedSync { error, result: SyncResult::default() });
+            return Rolled::Failed { failed, restored: None };
         }
     };
-    let result = match sync(target, desired, options, cancel).await {
+    let former = Desired { text, files: AuxiliaryFiles::default() };
+    // Before it is known to be well, its former text may be needed again, and the files that this names.
+    let careful = SyncOptions { keep_files: true, ..options.clone() };
+    let free = SyncOptions { expected_version: None, ..options.clone() };
+    // Whatever happens to the others, this one gets back what it had.
+    let restore = async || sync(target, &former, &free, &CancellationToken::new()).await;
+    let mut result = match sync(target, desired, &careful, cancel).await {
         Ok(result) => result,
-        Err(failed) => return Rolled::Failed(failed),
+        Err(failed) if !may_have_changed(failed.error.stage) => {
+            return Rolled::Failed { failed, restored: None };
+        }
+        Err(failed) => {
+            let restored = restore().await;
+            let is_untouched = restored.as_ref().is_ok_and(|restored| restored.applied_operations.is_empty());
+            return Rolled::Failed { failed, restored: Some(restored).filter(|_| !is_untouched) };
+        }
     };
     let is_changed = !result.applied_operations.is_empty() || !result.applied_files.is_empty();
     let watched = async {
@@ -127,14 +149,45 @@ async fn one<T: Target>(
         stays_well(target, &wanted, &since, rolling).await
     };
     let why = match cancel.run_until_cancelled(watched).await {
-        Some(Ok(())) => return Rolled::Done(result),
+        Some(Ok(())) => {
+            delete_kept(target, desired, &free, &mut result).await;
+            return Rolled::Done(result);
+        }
         Some(Err(why)) => why,
         None => "it was cancelled before it was known to be well".to_owned(),
     };
-    let former = Desired { text, files: AuxiliaryFiles::default() };
-    // Whatever happens to the others, this one gets back what it had.
-    let restored = sync(target, &former, options, &CancellationToken::new()).await;
-    Rolled::Unwell { why, restored }
+    Rolled::Unwell { why, restored: restore().await }
+}
+
+/// Returns whether the configuration may be another one where a step failed.
+fn may_have_changed(stage: Stage) -> bool {
+    matches!(
+        stage,
+        Stage::Apply | Stage::Commit | Stage::Fallback | Stage::ReloadVerification | Stage::ReadBack
+    )
+}
+
+/// Deletes the files that nobody wants any more, now that the former text is not needed again. That it can't be done is no failure.
+async fn delete_kept<T: Target>(
+    target: &T,
+    desired: &Desired,
+    options: &SyncOptions,
+    result: &mut SyncResult,
+) {
+    if result.kept_files.is_empty() {
+        return;
+    }
+    match sync(target, desired, options, &CancellationToken::new()).await {
+        Ok(deleted) => {
+            result.applied_files.extend(deleted.applied_files);
+            result.warnings.extend(deleted.warnings);
+            result.kept_files.clear();
+        }
+        Err(failed) => {
+            let files = result.kept_files.join(", ");
+            result.warnings.push(format!("{files} can't be deleted: {}", failed.error.chain()));
+        }
+    }
 }
 
 /// A server, by backend and name.

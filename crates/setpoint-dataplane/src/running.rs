@@ -3,15 +3,17 @@
 //! A running HAProxy may differ from its configuration because it did not take what it was told, or because somebody told it
 //! something else: an operator who drains a server, above all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Serialize;
+use setpoint_haproxy::compare::{Operation, Subject};
 use setpoint_haproxy::edit::{Editor, SectionKey};
 use setpoint_haproxy::model::{Context, Object, ObjectKind, Value};
 use setpoint_haproxy::text::{Document, SectionKind};
+use setpoint_plan::Action;
 
 use crate::client::{ApiError, RunningServer};
 use crate::target::Target;
@@ -40,6 +42,8 @@ pub struct RunningDifference {
 pub enum Aspect {
     /// It does not run.
     Presence,
+    /// It runs, and should be gone.
+    Removal,
     /// Its address, with the port.
     Address,
     /// Its weight.
@@ -54,6 +58,7 @@ impl fmt::Display for RunningDifference {
         write!(f, "backend {backend}: server {server} ")?;
         match aspect {
             Aspect::Presence => write!(f, "does not run"),
+            Aspect::Removal => write!(f, "runs on, and is not in the configuration"),
             Aspect::Address => write!(f, "runs with address {runs} and not {wanted}"),
             Aspect::Weight => write!(f, "runs with weight {runs} and not {wanted}"),
             Aspect::State => write!(f, "is `{runs}` and not `{wanted}`"),
@@ -66,16 +71,74 @@ impl fmt::Display for RunningDifference {
 pub(crate) enum Compared<'s> {
     /// All of them.
     All,
-    /// These, by backend and name.
-    Only(&'s BTreeSet<(String, String)>),
+    /// Those that it was told.
+    Told(&'s Told),
 }
 
 impl Compared<'_> {
     fn has(self, backend: &str, server: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Only(servers) => servers.contains(&(backend.to_owned(), server.to_owned())),
+            Self::Told(told) => told.servers.contains(&(backend.to_owned(), server.to_owned())),
         }
+    }
+
+    /// The servers of a backend that should be gone.
+    fn gone(self) -> BTreeMap<String, Vec<String>> {
+        let mut gone: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        if let Self::Told(told) = self {
+            for (backend, server) in &told.gone {
+                gone.entry(backend.clone()).or_default().push(server.clone());
+            }
+        }
+        gone
+    }
+
+    /// Returns whether what somebody has decided of a server counts.
+    fn has_state(self, backend: &str, server: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Told(told) => told.states.contains(&(backend.to_owned(), server.to_owned())),
+        }
+    }
+}
+
+/// What operations tell a running HAProxy of servers, by backend and name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Those that are there then.
+    pub(crate) servers: BTreeSet<(String, String)>,
+    /// Those that are not.
+    gone: BTreeSet<(String, String)>,
+    /// Those whose state it is told, too. Of all others an operator decides.
+    states: BTreeSet<(String, String)>,
+}
+
+impl Told {
+    /// What operations tell.
+    pub(crate) fn of<'o>(operations: impl Iterator<Item = &'o Operation>) -> Self {
+        let mut told = Self::default();
+        for operation in operations {
+            let Subject::Child { kind: ObjectKind::Server, key, .. } = &operation.subject else { continue };
+            let Some(backend) = &operation.section.name else { continue };
+            let server = (backend.to_string(), key.to_string());
+            if operation.action == Action::Delete {
+                told.gone.insert(server);
+                continue;
+            }
+            let is_state = operation.changes.iter().any(|change| change.attribute == "maintenance");
+            if operation.action == Action::Create || is_state {
+                told.states.insert(server.clone());
+            }
+            told.servers.insert(server);
+        }
+        // One that is made anew under its name is there.
+        told.gone.retain(|server| !told.servers.contains(server));
+        told
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.servers.is_empty() && self.gone.is_empty()
     }
 }
 
@@ -85,16 +148,57 @@ pub(crate) async fn compare_running<T: Target>(
     desired: &Document,
     compared: Compared<'_>,
 ) -> Result<Vec<RunningDifference>, ApiError> {
-    let backends = servers_of(desired, target.context(), compared);
-    let found = stream::iter(backends)
+    let mut gone = compared.gone();
+    let mut backends = servers_of(desired, target.context(), compared);
+    let named: BTreeSet<String> = backends.iter().map(|(backend, _)| backend.clone()).collect();
+    backends.extend(
+        gone.keys().filter(|backend| !named.contains(*backend)).map(|backend| (backend.clone(), vec![])),
+    );
+    let mut found = stream::iter(backends)
         .map(async |(backend, servers)| {
-            let running = target.running_servers(&backend).await?;
-            Ok::<_, ApiError>(differences(&backend, &servers, &running))
+            let running = match target.running_servers(&backend).await {
+                // The backend is gone with its servers.
+                Err(ApiError::NotFound { .. }) if servers.is_empty() => Vec::new(),
+                running => running?,
+            };
+            Ok::<_, ApiError>((backend, servers, running))
         })
         .buffered(AT_A_TIME)
         .try_collect::<Vec<_>>()
         .await?;
-    Ok(found.concat())
+    let lacks = |server: &RunningServer| server.weight.is_none();
+    let weighs = |servers: &[Object]| servers.iter().any(|server| server.get("weight").is_some());
+    if found.iter().any(|(_, servers, running)| weighs(servers) && running.iter().any(lacks)) {
+        let weights = target.server_weights().await?;
+        for (backend, _, running) in &mut found {
+            for server in running.iter_mut().filter(|server| lacks(server)) {
+                server.weight = weights.get(&(backend.clone(), server.name.clone())).copied();
+            }
+        }
+    }
+    let found = found.into_iter().flat_map(|(backend, servers, running)| {
+        let gone = gone.remove(&backend).unwrap_or_default();
+        let mut found = differences(&backend, &servers, &running);
+        found.retain(|difference| {
+            difference.aspect != Aspect::State || compared.has_state(&difference.backend, &difference.server)
+        });
+        found.extend(left(&backend, &gone, &running));
+        found
+    });
+    Ok(found.collect())
+}
+
+/// Servers that run and should be gone. One that only waits for its connections to end is as good as gone.
+fn left(backend: &str, gone: &[String], running: &[RunningServer]) -> Vec<RunningDifference> {
+    let runs = running.iter().filter(|server| gone.contains(&server.name) && server.admin_state == "ready");
+    let left = runs.map(|server| RunningDifference {
+        backend: backend.to_owned(),
+        server: server.name.clone(),
+        aspect: Aspect::Removal,
+        runs: server.address.clone(),
+        wanted: String::new(),
+    });
+    left.collect()
 }
 
 /// The servers of a configuration, by backend.
@@ -179,7 +283,7 @@ pub(crate) fn action(difference: &RunningDifference) -> Option<String> {
             Some(format!("SetServerAddr {backend} {server} {} {}", wanted.ip(), wanted.port()))
         }
         Aspect::State => Some(format!("SetServerState {backend} {server} {wanted}")),
-        Aspect::Presence => None,
+        Aspect::Presence | Aspect::Removal => None,
     }
 }
 

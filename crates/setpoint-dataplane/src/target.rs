@@ -1,19 +1,24 @@
-//! What a sync works on: a Dataplane API, or an instance on this machine.
+//! What a sync works on: a Dataplane API. An instance on this machine is one, too: there ours is put in front of it in the same process,
+//! so that there is one way only to change a HAProxy.
+
+use std::collections::BTreeMap;
 
 use setpoint_haproxy::compare::Operation;
 use setpoint_haproxy::model::{Context, ObjectKind, Version};
 use setpoint_plan::Action;
 
+use crate::client::entries;
 use crate::client::{
     ApiError, Bundle, Capability, Changed, Client, FileKind, For, Health, OperateError, Process, PushReload,
     Reload, RunningServer,
 };
 use crate::costs::Costs;
+use crate::files::{NOTES, Usage};
 
-/// How a file that was replaced takes effect.
+/// How a file that was written takes effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It has: a running HAProxy uses it.
+    /// It has, or nothing uses it.
     Now,
     /// With a reload that was ordered, under this name.
     Ordered(String),
@@ -38,6 +43,9 @@ pub trait Target: Sync {
     /// Returns whether a commit and the push of a text always take a reload, whatever they change.
     fn always_reloads(&self) -> bool;
 
+    /// Returns whether a text is written in other words than it was pushed.
+    fn rewrites(&self) -> bool;
+
     /// Returns whether a text can be pushed without a reload, and a running HAProxy be told some actions beside it.
     fn takes_runtime_actions(&self) -> bool;
 
@@ -47,8 +55,8 @@ pub trait Target: Sync {
     /// Returns whether there is a call for several operations at once.
     fn carries(&self, bundle: &Bundle) -> bool;
 
-    /// Returns whether a file of a kind that is replaced always takes a reload.
-    fn reloads_for(&self, kind: FileKind) -> bool;
+    /// Returns whether a running HAProxy can be told what a file holds that is replaced, where its configuration uses it so.
+    fn tells(&self, kind: FileKind, usage: &Usage, bytes: &[u8]) -> bool;
 
     /// Reads the version of the configuration.
     fn version(&self) -> impl Future<Output = Result<u64, ApiError>>;
@@ -93,6 +101,12 @@ pub trait Target: Sync {
     /// Lists the servers of a backend as they run.
     fn running_servers(&self, backend: &str) -> impl Future<Output = Result<Vec<RunningServer>, ApiError>>;
 
+    /// Asks for the weights of all servers that run, by backend and name: for an API whose list of servers does not tell them.
+    fn server_weights(&self) -> impl Future<Output = Result<BTreeMap<(String, String), i64>, ApiError>>;
+
+    /// Asks how many entries a map has as it runs; none if HAProxy has not loaded it.
+    fn map_length(&self, name: &str) -> impl Future<Output = Result<Option<usize>, ApiError>>;
+
     /// Sets what somebody has decided of a server that runs: `ready`, `maint` or `drain`.
     fn set_admin_state(
         &self,
@@ -119,7 +133,7 @@ pub trait Target: Sync {
     /// Reads what a file holds; none if it is not there.
     fn file(&self, kind: FileKind, name: &str) -> impl Future<Output = Result<Option<Vec<u8>>, ApiError>>;
 
-    /// Makes a file, or replaces it if it is there.
+    /// Makes a file that nothing uses yet, or replaces it if somebody else has made it.
     fn create_file(
         &self,
         kind: FileKind,
@@ -127,13 +141,18 @@ pub trait Target: Sync {
         bytes: &[u8],
     ) -> impl Future<Output = Result<Effect, ApiError>>;
 
-    /// Replaces what a file holds.
+    /// Replaces what a file holds. A running HAProxy is told of it where it is said how its configuration uses the file; else nothing
+    /// but the file is changed.
     fn replace_file(
         &self,
         kind: FileKind,
         name: &str,
         bytes: &[u8],
+        told: Option<&Usage>,
     ) -> impl Future<Output = Result<Effect, ApiError>>;
+
+    /// Writes the notes that are kept beside the general files, and that no HAProxy reads. `is_there` says whether there are some.
+    fn write_notes(&self, bytes: &[u8], is_there: bool) -> impl Future<Output = Result<(), ApiError>>;
 
     /// Deletes a file.
     fn delete_file(&self, kind: FileKind, name: &str) -> impl Future<Output = Result<(), ApiError>>;
@@ -144,6 +163,8 @@ pub trait Target: Sync {
 pub struct ApiTarget {
     client: Client,
     cx: Context,
+    /// Whether Setpoint serves it.
+    is_setpoint: bool,
 }
 
 impl ApiTarget {
@@ -157,13 +178,33 @@ impl ApiTarget {
 
     /// An API of which is known which HAProxy is behind it, whether that runs or not.
     pub fn with_haproxy(client: Client, haproxy: Version) -> Self {
-        let cx = client.context(haproxy);
-        Self { client, cx }
+        let (cx, is_setpoint) = (client.context(haproxy), client.is_setpoint());
+        Self { client, cx, is_setpoint }
+    }
+
+    /// Takes it for the original, whoever serves it: nothing is expected of it that only Setpoint's can do.
+    #[must_use]
+    pub fn as_original(self) -> Self {
+        Self { is_setpoint: false, ..self }
     }
 
     /// The client.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+}
+
+impl ApiTarget {
+    /// Tells HAProxy authorities, where the API does not do so by itself. Returns whether it uses them now.
+    async fn tell_authorities(&self, path: &str, bytes: &[u8]) -> Result<bool, ApiError> {
+        match self.client.replace_ca_file(path, bytes).await {
+            Ok(()) => Ok(true),
+            Err(error @ (ApiError::NotFound { .. } | ApiError::Refused { .. })) => {
+                tracing::warn!(endpoint = self.endpoint(), path, %error, "HAProxy can't be told authorities: they come with a reload");
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -185,7 +226,7 @@ impl Target for ApiTarget {
 
     fn needs_reload(&self, operation: &Operation) -> Option<String> {
         let is_told = || operation.changes.iter().all(|change| TOLD.contains(&change.attribute.as_str()));
-        if self.client.is_setpoint() || operation.is_server_modification() && is_told() {
+        if self.is_setpoint || operation.is_server_modification() && is_told() {
             return None;
         }
         // The original leaves a server that was added in maintenance, and never checks it.
@@ -198,28 +239,36 @@ impl Target for ApiTarget {
     }
 
     fn always_reloads(&self) -> bool {
-        !self.client.is_setpoint()
+        !self.is_setpoint
+    }
+
+    fn rewrites(&self) -> bool {
+        !self.is_setpoint
     }
 
     fn takes_runtime_actions(&self) -> bool {
         // Setpoint finds out by itself what it can tell.
-        !self.client.is_setpoint()
+        !self.is_setpoint
     }
 
     fn costs(&self) -> Costs {
-        if self.client.is_setpoint() { Costs::SETPOINT } else { Costs::ORIGINAL }
+        if self.is_setpoint { Costs::SETPOINT } else { Costs::ORIGINAL }
     }
 
     fn carries(&self, bundle: &Bundle) -> bool {
         self.client.refuses_bundle(bundle).is_none()
     }
 
-    fn reloads_for(&self, kind: FileKind) -> bool {
-        let is_told = match kind {
-            FileKind::Certificate => self.client.capabilities().has(Capability::RuntimeCertificates),
-            FileKind::Map | FileKind::General => self.client.is_setpoint(),
-        };
-        !is_told
+    fn tells(&self, kind: FileKind, usage: &Usage, bytes: &[u8]) -> bool {
+        let has = |capability| self.client.capabilities().has(capability);
+        match (kind, usage) {
+            // HAProxy knows it by its path, whatever has named it.
+            (FileKind::Certificate, _) => has(Capability::RuntimeCertificates),
+            (FileKind::Map, Usage::Map) => self.is_setpoint || entries::of_map(bytes).is_some(),
+            (FileKind::General, Usage::Authorities(_)) => self.is_setpoint || has(Capability::SslCaFiles),
+            (FileKind::General, Usage::Patterns) => self.is_setpoint,
+            _ => false,
+        }
     }
 
     async fn version(&self) -> Result<u64, ApiError> {
@@ -263,6 +312,14 @@ impl Target for ApiTarget {
         self.client.running_servers(backend).await
     }
 
+    async fn server_weights(&self) -> Result<BTreeMap<(String, String), i64>, ApiError> {
+        self.client.server_weights().await
+    }
+
+    async fn map_length(&self, name: &str) -> Result<Option<usize>, ApiError> {
+        Ok(self.client.map_entries(name).await?.map(|entries| entries.len()))
+    }
+
     async fn set_admin_state(&self, backend: &str, server: &str, state: &str) -> Result<(), ApiError> {
         self.client.set_admin_state(backend, server, state).await
     }
@@ -293,19 +350,44 @@ impl Target for ApiTarget {
 
     async fn create_file(&self, kind: FileKind, name: &str, bytes: &[u8]) -> Result<Effect, ApiError> {
         match self.client.create_file(kind, name, bytes).await {
-            Ok((_, changed)) => Ok(effect(changed, Effect::Now)),
+            Ok((_, changed)) => Ok(effect(changed)),
             // Somebody else made it since it was looked for.
-            Err(error) if error.is_conflict() => self.replace_file(kind, name, bytes).await,
+            Err(error) if error.is_conflict() => self.replace_file(kind, name, bytes, None).await,
             Err(error) => Err(error),
         }
     }
 
-    async fn replace_file(&self, kind: FileKind, name: &str, bytes: &[u8]) -> Result<Effect, ApiError> {
-        // The original would reload for any file at once, used or not: it reloads once, in the end. Of what Setpoint can't tell
-        // HAProxy, it says so.
-        let skips = self.reloads_for(kind) && !self.client.is_setpoint();
+    async fn replace_file(
+        &self,
+        kind: FileKind,
+        name: &str,
+        bytes: &[u8],
+        told: Option<&Usage>,
+    ) -> Result<Effect, ApiError> {
+        // Without that, both would reload for a file that nothing uses, and the original for most others.
+        let skips = told.is_none() || !self.is_setpoint && kind != FileKind::Certificate;
+        let is_told = match (kind, told) {
+            (FileKind::Map, Some(_)) if skips => self.client.tell_entries(name, bytes).await?,
+            _ => true,
+        };
         let changed = self.client.replace_file(kind, name, bytes, skips).await?;
-        Ok(effect(changed, if skips { Effect::NextReload } else { Effect::Now }))
+        let is_told = is_told
+            && match told {
+                Some(Usage::Authorities(path)) if skips => self.tell_authorities(path, bytes).await?,
+                _ => true,
+            };
+        Ok(if is_told { effect(changed) } else { Effect::NextReload })
+    }
+
+    async fn write_notes(&self, bytes: &[u8], is_there: bool) -> Result<(), ApiError> {
+        if !is_there {
+            match self.client.create_file(FileKind::General, NOTES, bytes).await {
+                // Somebody else made them meanwhile.
+                Err(error) if error.is_conflict() => {}
+                created => return created.map(|_| ()),
+            }
+        }
+        self.client.replace_file(FileKind::General, NOTES, bytes, true).await.map(|_| ())
     }
 
     async fn delete_file(&self, kind: FileKind, name: &str) -> Result<(), ApiError> {
@@ -313,6 +395,6 @@ impl Target for ApiTarget {
     }
 }
 
-fn effect(changed: Changed, otherwise: Effect) -> Effect {
-    changed.reload_id.map_or(otherwise, Effect::Ordered)
+fn effect(changed: Changed) -> Effect {
+    changed.reload_id.map_or(Effect::Now, Effect::Ordered)
 }

@@ -98,7 +98,8 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// Returns whether nobody was reached: nothing was changed, and the same may succeed a moment later.
+    /// Returns whether the connection failed, before the call or in the middle of it: what it has done then is not known, and the same
+    /// may succeed a moment later.
     pub fn is_connection(&self) -> bool {
         matches!(self, Self::Connection(_))
     }
@@ -106,12 +107,6 @@ impl ApiError {
     /// Returns whether the configuration was changed by somebody else.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
-    }
-
-    /// Returns whether it is not known if the call has done what it should.
-    pub fn is_ambiguous(&self) -> bool {
-        matches!(self, Self::Connection(_) | Self::Timeout { .. } | Self::Malformed { .. })
-            || matches!(self, Self::Refused { status, .. } if *status >= 500)
     }
 
     /// What a status that is no success means.
@@ -122,7 +117,9 @@ impl ApiError {
             // A transaction that another commit outdated is told by 406, anything else by 409.
             406 | 409 => Self::Conflict { call, version: version.filter(|version| *version > 0), message },
             404 => Self::NotFound { call, message },
-            429 | 503 => Self::Overloaded { call, retry_after, message },
+            429 => Self::Overloaded { call, retry_after, message },
+            // Whoever says after what time has done nothing.
+            503 if retry_after.is_some() => Self::Overloaded { call, retry_after, message },
             _ => Self::Refused { call, status, message },
         }
     }

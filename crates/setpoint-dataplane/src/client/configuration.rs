@@ -72,6 +72,13 @@ pub enum OperateError {
     Api(#[from] ApiError),
 }
 
+impl OperateError {
+    /// Returns whether the configuration was changed by somebody else.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Api(error) if error.is_conflict())
+    }
+}
+
 /// What an operation is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For<'t> {
@@ -127,14 +134,6 @@ impl Client {
             }
         };
         Ok(Changed::of(self.transport().call(call, &[200, 201, 202]).await?))
-    }
-
-    /// Asks whether HAProxy would accept a text, and changes nothing.
-    pub async fn validate(&self, text: &[u8]) -> Result<(), ApiError> {
-        let call =
-            Call::post(CONFIGURATION).part("raw").query("only_validate", true).query("skip_version", true);
-        self.transport().call(call.text(text.to_vec()), &[200, 201, 202]).await?;
-        Ok(())
     }
 
     /// Begins a transaction for a version.

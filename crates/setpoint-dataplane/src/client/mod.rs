@@ -17,6 +17,7 @@ mod bundle;
 mod calls;
 mod capabilities;
 mod configuration;
+pub(crate) mod entries;
 mod info;
 mod runtime;
 mod settings;

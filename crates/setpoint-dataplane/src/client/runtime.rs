@@ -1,6 +1,6 @@
 //! What a running HAProxy is told and asked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::try_join;
 use serde::Deserialize;
@@ -98,6 +98,17 @@ impl Client {
         Ok(Process { pid: number("pid"), uptime: number("uptime"), version: version.to_owned() })
     }
 
+    /// The weights of all servers, by backend and name, as statistics tell them. One that is still being warmed up has none.
+    pub async fn server_weights(&self) -> Result<BTreeMap<(String, String), i64>, ApiError> {
+        let servers = self.statistics("server").await?;
+        let told = servers.into_iter().filter_map(|server| {
+            let weight = server.stats.get("weight").and_then(Json::as_i64);
+            let weight = weight.filter(|_| server.number("throttle") == 0)?;
+            Some(((server.backend_name.unwrap_or_default(), server.name), weight))
+        });
+        Ok(told.collect())
+    }
+
     /// How its servers are, and how many requests it could not answer.
     pub async fn health(&self) -> Result<Health, ApiError> {
         let (servers, frontends) = try_join(self.statistics("server"), self.statistics("frontend")).await?;
@@ -155,9 +166,16 @@ impl Client {
         Ok(())
     }
 
+    /// Gives an entry of a map that runs another value.
+    pub async fn set_map_entry(&self, name: &str, key: &str, value: &str) -> Result<(), ApiError> {
+        let call = Call::put(RUNTIME).part("maps").part(name).part("entries").part(key);
+        self.transport().call(call.json(json!({ "value": value })), &[200]).await?;
+        Ok(())
+    }
+
     /// Removes an entry from a map that runs.
-    pub async fn delete_map_entry(&self, name: &str, id: &str) -> Result<(), ApiError> {
-        let call = Call::delete(RUNTIME).part("maps").part(name).part("entries").part(id);
+    pub async fn delete_map_entry(&self, name: &str, key: &str) -> Result<(), ApiError> {
+        let call = Call::delete(RUNTIME).part("maps").part(name).part("entries").part(key);
         self.transport().call(call, &[204]).await?;
         Ok(())
     }

@@ -18,8 +18,11 @@ use crate::error::{ConnectionError, causes};
 /// The path that all calls share.
 const BASE: &str = "v3";
 
+/// After what time an API is asked again that takes no more, and does not say after what time.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
 /// One call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Call {
     method: Method,
     /// Below `/v3`, each part as it is meant.
@@ -29,7 +32,7 @@ pub(super) struct Call {
     body: Body,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Body {
     Empty,
     Json(Json),
@@ -155,8 +158,27 @@ impl Transport {
         &self.endpoint
     }
 
-    /// Makes a call. An answer with another status than these is an error.
+    /// Makes a call. An answer with another status than these is an error. An API that takes no more has done nothing: it is asked
+    /// again, for as long as an answer may take.
     pub(super) async fn call(&self, call: Call, expected: &[u16]) -> Result<Answer, ApiError> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let error = match self.call_once(call.clone(), expected).await {
+                Err(error @ ApiError::Overloaded { .. }) => error,
+                answered => return answered,
+            };
+            let ApiError::Overloaded { retry_after, .. } = &error else { return Err(error) };
+            let pause = retry_after.unwrap_or(ASK_AGAIN);
+            waited += pause;
+            if waited > self.timeout {
+                return Err(error);
+            }
+            tracing::info!(endpoint = self.endpoint, %error, ?pause, "the API takes no more: it is asked again");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn call_once(&self, call: Call, expected: &[u16]) -> Result<Answer, ApiError> {
         let name = call.to_string();
         let late = |call| ApiError::Timeout { endpoint: self.endpoint.clone(), call, within: self.timeout };
         match tokio::time::timeout(self.timeout, self.exchange(call)).await {
@@ -165,7 +187,9 @@ impl Transport {
             Ok(Err(broken)) => Err(self.error(name, broken)),
             Ok(Ok(answer)) if expected.contains(&answer.status) => {
                 for warning in &answer.warnings {
-                    tracing::warn!(endpoint = self.endpoint, call = name, warning, "the API has a remark");
+                    let warning = self.without_credentials(warning.clone().into_bytes());
+                    let warning = String::from_utf8_lossy(&warning);
+                    tracing::warn!(endpoint = self.endpoint, call = name, %warning, "the API has a remark");
                 }
                 Ok(answer)
             }

@@ -14,6 +14,15 @@ use crate::client::{ApiError, Changed, For};
 use crate::error::Stage;
 use crate::target::Target;
 
+/// What a change begins with.
+struct From<'f> {
+    operations: &'f [Operation],
+    version: u64,
+    /// Whether files wait for a reload.
+    files_wait: bool,
+    desired: &'f Document,
+}
+
 /// What a change of the configuration came to.
 #[derive(Default)]
 pub(super) struct Committed {
@@ -31,52 +40,80 @@ impl Committed {
 }
 
 impl<T: Target> Run<'_, T> {
-    /// Changes the configuration, by the way that is decided on.
+    /// Changes the configuration, by the way that is decided on. Where files wait for a reload, one comes.
     pub(super) async fn change(
         &self,
         diff: &Diff,
         current: &Current,
         desired: &Document,
-        reload_for_files: bool,
+        files_wait: bool,
         result: &mut SyncResult,
     ) -> Result<Committed, Failed> {
-        let way = self.way(diff, current.version, desired).map_err(Failed::Error)?;
-        let Some(Way { mode, route, .. }) = way else {
+        let way = self.way(diff, current.version, desired, files_wait).map_err(Failed::Error)?;
+        let committed = if let Some(way) = way {
+            let from = From { operations: diff.operations(), version: current.version, files_wait, desired };
+            self.change_by(way, from, result).await?
+        } else {
             result.mode = SyncMode::FineGrained;
-            if !reload_for_files {
-                return Ok(Committed { version: Some(current.version), ..Committed::default() });
-            }
-            // Only a commit reloads.
-            return self.transaction(&[], current.version, true, result).await;
+            Committed { version: Some(current.version), ..Committed::default() }
         };
+        if !files_wait || committed.reloads {
+            return Ok(committed);
+        }
+        // Only a commit reloads whatever has changed.
+        let version = self.version_of(&committed).await?;
+        self.transaction(&[], version, true, result).await
+    }
+
+    async fn change_by(
+        &self,
+        way: Way<'_>,
+        from: From<'_>,
+        result: &mut SyncResult,
+    ) -> Result<Committed, Failed> {
+        let (Way { mode, route, .. }, From { operations, version, files_wait, desired }) = (way, from);
         result.mode = mode;
-        let operations = diff.operations();
+        let is_text = matches!(route, Route::Text);
         let told = match &route {
             Route::Transaction(_) | Route::Text if self.options.runtime_first => {
-                self.tell_first(operations, current.version, result).await?
+                self.tell_first(operations, version, result).await
             }
-            _ => None,
+            _ => Ok(None),
         };
-        if let Some((version, later)) = told {
-            let is_text = matches!(route, Route::Text);
-            let changed = if is_text {
-                self.push(version, operations, Stage::Commit, result).await
-            } else {
-                self.transaction(&later, version, reload_for_files, result).await
+        if let Ok(Some((_, later))) = &told {
+            let is_later = |operation: &&Operation| {
+                later
+                    .iter()
+                    .any(|step| step.operations().iter().any(|later| std::ptr::eq(*later, *operation)))
             };
-            return if is_text { changed } else { self.or_fall_back(changed, operations, result).await };
+            let now = operations.iter().filter(|operation| !is_later(operation));
+            self.read_back_running(now, desired).await.map_err(Failed::Error)?;
         }
-        let changed = match route {
-            Route::Transaction(steps) => {
-                self.transaction(&steps, current.version, reload_for_files, result).await
+        let changed = match (told, route) {
+            (Err(failed), _) => return self.or_fall_back(Err(failed), operations, result).await,
+            (Ok(Some((version, _))), Route::Text) => {
+                self.push(version, operations, Stage::Commit, result).await
             }
-            Route::OneByOne => self.one_by_one(operations.iter(), current.version, result).await,
-            Route::Actions(actions) => {
-                self.push_with_actions(current.version, &actions, operations, result).await
+            (Ok(Some((version, later))), _) => self.transaction(&later, version, files_wait, result).await,
+            (Ok(None), Route::Transaction(steps)) => {
+                self.transaction(&steps, version, files_wait, result).await
             }
-            Route::Text => return self.push(current.version, operations, Stage::Commit, result).await,
+            (Ok(None), Route::OneByOne) => self.one_by_one(operations.iter(), version, result).await,
+            (Ok(None), Route::Actions(actions)) => {
+                self.push_with_actions(version, &actions, operations, result).await
+            }
+            (Ok(None), Route::Text) => self.push(version, operations, Stage::Commit, result).await,
         };
-        self.or_fall_back(changed, operations, result).await
+        if is_text { changed } else { self.or_fall_back(changed, operations, result).await }
+    }
+
+    /// The version after a change.
+    async fn version_of(&self, committed: &Committed) -> Result<u64, Failed> {
+        if let Some(version) = committed.version {
+            return Ok(version);
+        }
+        let version = self.target.version().await;
+        version.map_err(|error| failed(Stage::Apply, "the version can't be read", error))
     }
 
     /// Pushes the whole text where a change failed, if that is wanted.
@@ -131,12 +168,7 @@ impl<T: Target> Run<'_, T> {
             let steps: Vec<Step<'_>> = now.into_iter().map(Step::One).collect();
             self.transaction(&steps, version, false, result).await?
         };
-        let version = if let Some(version) = told.version {
-            version
-        } else {
-            let version = self.target.version().await;
-            version.map_err(|error| failed(Stage::Apply, "the version can't be read", error))?
-        };
+        let version = self.version_of(&told).await?;
         Ok(Some((version, later.into_iter().map(Step::One).collect())))
     }
 
@@ -183,12 +215,18 @@ impl<T: Target> Run<'_, T> {
         result: &mut SyncResult,
     ) -> Result<Committed, Failed> {
         let mut committed = Committed { version: Some(version), ..Committed::default() };
+        let mut failures = Vec::new();
         for operation in operations {
-            let changed = self.target.operate(operation, For::Version(version)).await;
-            let changed = changed.map_err(|error| first_of(vec![(operation.clone(), error)]));
-            let changed = match changed {
+            let changed = match self.target.operate(operation, For::Version(version)).await {
                 Ok(changed) => changed,
-                Err(failure) => return Err(failure.unwrap_or(Failed::Conflict(None))),
+                Err(error) => {
+                    let goes_on = self.options.continue_on_error && !error.is_conflict();
+                    failures.push((operation.clone(), error));
+                    if goes_on {
+                        continue;
+                    }
+                    break;
+                }
             };
             version = changed.version.unwrap_or(version + 1);
             committed.version = Some(version);
@@ -196,7 +234,7 @@ impl<T: Target> Run<'_, T> {
             committed.reload_id = changed.reload_id.or(committed.reload_id);
             result.applied_operations.push(operation.to_string());
         }
-        Ok(committed)
+        first_of(failures).map_or(Ok(committed), Err)
     }
 
     /// Writes the text without a reload, and tells a running HAProxy what has changed.
@@ -208,7 +246,7 @@ impl<T: Target> Run<'_, T> {
         result: &mut SyncResult,
     ) -> Result<Committed, Failed> {
         let pushed = self.target.push_with_actions(&self.desired.text, version, actions).await;
-        self::pushed(pushed, version, operations, Stage::Commit, result)
+        self.pushed(pushed, version, operations, Stage::Commit, result).await
     }
 
     async fn push(
@@ -219,22 +257,25 @@ impl<T: Target> Run<'_, T> {
         result: &mut SyncResult,
     ) -> Result<Committed, Failed> {
         let pushed = self.target.push(&self.desired.text, version).await;
-        self::pushed(pushed, version, operations, stage, result)
+        self.pushed(pushed, version, operations, stage, result).await
     }
-}
 
-/// What the push of a text came to. Any version but the next is somebody else's.
-fn pushed(
-    pushed: Result<Changed, ApiError>,
-    version: u64,
-    operations: &[Operation],
-    stage: Stage,
-    result: &mut SyncResult,
-) -> Result<Committed, Failed> {
-    let pushed = pushed.map_err(|error| failed(stage, "the text can't be pushed", error))?;
-    if let Some(actual) = pushed.version.filter(|actual| *actual != version + 1) {
-        return Err(Failed::Conflict(Some(actual)));
+    /// What the push of a text came to. Any version but the next is somebody else's.
+    async fn pushed(
+        &self,
+        pushed: Result<Changed, ApiError>,
+        version: u64,
+        operations: &[Operation],
+        stage: Stage,
+        result: &mut SyncResult,
+    ) -> Result<Committed, Failed> {
+        let pushed = pushed.map_err(|error| failed(stage, "the text can't be pushed", error))?;
+        let committed = Committed::of(pushed);
+        let actual = self.version_of(&committed).await?;
+        if actual != version + 1 {
+            return Err(Failed::Conflict(Some(actual)));
+        }
+        result.applied_operations = operations.iter().map(ToString::to_string).collect();
+        Ok(Committed { version: Some(actual), ..committed })
     }
-    result.applied_operations = operations.iter().map(ToString::to_string).collect();
-    Ok(Committed { version: Some(version + 1), ..Committed::of(pushed) })
 }

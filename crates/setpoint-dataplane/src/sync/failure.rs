@@ -17,7 +17,18 @@ pub(super) enum Failed {
 pub(super) fn failed(stage: Stage, message: &str, error: ApiError) -> Failed {
     match error {
         ApiError::Conflict { version, .. } => Failed::Conflict(version),
-        error => Failed::Error(SyncError::new(stage, message).caused_by(flat(error))),
+        error => Failed::Error(hinted(SyncError::new(stage, message), &error).caused_by(flat(error))),
+    }
+}
+
+/// An error with what can be done about an API that takes no more.
+pub(super) fn hinted(error: SyncError, cause: &ApiError) -> SyncError {
+    match cause {
+        ApiError::Overloaded { .. } => error.hint(
+            "the API takes no more at the moment, and did not for a while: end transactions that nobody needs, let fewer programs ask, \
+             or raise its limits",
+        ),
+        _ => error,
     }
 }
 
@@ -38,7 +49,8 @@ pub(super) fn both(original_error: SyncError, fallback_cause: SyncError) -> Sync
 }
 
 pub(super) fn not_written(kind: FileKind, name: &str, error: ApiError) -> SyncError {
-    SyncError::new(Stage::SyncFiles, format!("{kind} {name} can't be written")).caused_by(flat(error))
+    let message = format!("{kind} {name} can't be written");
+    hinted(SyncError::new(Stage::SyncFiles, message), &error).caused_by(flat(error))
 }
 
 /// What a failure of operations means: a conflict, or an error about the first.
@@ -51,21 +63,41 @@ pub(super) fn first_of(failures: Vec<(Operation, OperateError)>) -> Option<Faile
     if let Some(version) = conflict {
         return Some(Failed::Conflict(version));
     }
-    let (operation, error) = failures.into_iter().next()?;
-    let cause: Cause = match error {
+    let mut failures = failures.into_iter();
+    let (operation, error) = failures.next()?;
+    let (noun, others) = (if count == 1 { "operation" } else { "operations" }, others(failures));
+    let failed = SyncError::new(Stage::Apply, format!("{count} {noun} failed{others}"));
+    let failed = match &error {
+        OperateError::Api(error) => hinted(failed, error),
+        OperateError::NoCall(_) => failed,
+    };
+    let error = failed.caused_by(operation_error(&operation, error));
+    Some(Failed::Error(error.hint("the API's own words are above: what it refuses has to be changed")))
+}
+
+/// What failed of operations after the first, in words.
+fn others(failures: impl Iterator<Item = (Operation, OperateError)>) -> String {
+    let words: Vec<String> = failures
+        .map(|(operation, error)| {
+            let error = operation_error(&operation, error);
+            format!("{error}: {}", error.source)
+        })
+        .collect();
+    if words.is_empty() { String::new() } else { format!(" ({}), and before them", words.join("; ")) }
+}
+
+fn operation_error(operation: &Operation, error: OperateError) -> OperationError {
+    let source: Cause = match error {
         OperateError::Api(error) => flat(error),
         OperateError::NoCall(error) => Box::new(error),
     };
     let resource = operation.to_plan();
-    let error = OperationError {
+    OperationError {
         operation_type: operation.action,
         section: operation.section.to_string(),
         resource: format!("{} {}", resource.kind, resource.name),
-        source: cause,
-    };
-    let noun = if count == 1 { "operation" } else { "operations" };
-    let error = SyncError::new(Stage::Apply, format!("{count} {noun} failed")).caused_by(error);
-    Some(Failed::Error(error.hint("the API's own words are above: what it refuses has to be changed")))
+        source,
+    }
 }
 
 /// Somebody else changed the configuration since it was planned what to do with it.

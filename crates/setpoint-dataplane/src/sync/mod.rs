@@ -8,10 +8,14 @@
 //!                      files that go ◀── read back ◀── 8 reload ◀─┘
 //! ```
 
+mod auxiliary;
+mod avoid;
 mod change;
 mod execute;
 mod failure;
+mod normalised;
 mod options;
+mod planned;
 mod runtime;
 mod steps;
 mod verify;
@@ -20,22 +24,20 @@ mod ways;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::future::try_join;
 use setpoint_haproxy::compare::{Diff, compare};
 use setpoint_haproxy::text::Document;
-use setpoint_plan::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{ApiError, FileKind, Process};
-use crate::costs::Costs;
+use crate::client::{ApiError, Process};
 use crate::error::{ConfigType, ParseError, Stage, SyncError};
-use crate::files::{self, DIGESTS, FileDiffs};
+use crate::files::FileDiffs;
 use crate::retry::RetryError;
-use crate::running::RunningDifference;
-use crate::target::{Effect, Target};
+use crate::target::Target;
+use auxiliary::Written;
 use change::Committed;
-use failure::{Failed, conflict, flat, moved, not_written};
+use failure::{Failed, conflict, flat, hinted, moved};
 pub use options::{Choice, Desired, FailedSync, Strategy, SyncMode, SyncOptions, SyncResult};
+pub use planned::{ReloadCause, SyncPlan, plan};
 pub use ways::{Impossible, PlannedWay};
 use ways::{Question, Way};
 
@@ -49,7 +51,7 @@ pub async fn sync<T: Target>(
     options: &SyncOptions,
     cancel: &CancellationToken,
 ) -> Result<SyncResult, Box<FailedSync>> {
-    let run = Run { target, desired, options, cancel, transaction: Mutex::new(None) };
+    let run = Run::new(target, desired, options, cancel);
     let mut result = SyncResult::default();
     let ended = tokio::select! {
         biased;
@@ -60,73 +62,20 @@ pub async fn sync<T: Target>(
         }),
     };
     run.drop_transaction().await;
+    let mut written = run.written.into_inner().unwrap_or_else(PoisonError::into_inner);
+    written.append(&mut result.applied_files);
+    result.applied_files = written;
     match ended {
         Ok(()) => {
             result.success = true;
             Ok(result)
         }
-        Err(error) => Err(Box::new(FailedSync { error, result })),
+        Err(error) => {
+            let is_lost = |file: &&String| file.starts_with("~ certificate ");
+            result.not_restorable = result.applied_files.iter().filter(is_lost).cloned().collect();
+            Err(Box::new(FailedSync { error: partial(error, &result.not_restorable), result }))
+        }
     }
-}
-
-/// What a sync would do.
-#[derive(Clone, Debug)]
-pub struct SyncPlan {
-    /// The version of the configuration that is there.
-    pub version: u64,
-    /// What leads to the desired configuration, each with the verdict of this target.
-    pub diff: Diff,
-    /// What leads to the desired files.
-    pub files: FileDiffs,
-    /// By which way; none if the configuration does not differ.
-    pub mode: Option<SyncMode>,
-    /// What the ways cost that lead there, the chosen one first; nothing where costs did not decide.
-    pub ways: Vec<PlannedWay>,
-    /// The costs that decided; none where they did not.
-    pub costs: Option<Costs>,
-    /// Why HAProxy will reload; none if it will not.
-    pub reload: Option<String>,
-    /// What somebody has told HAProxy while it runs, and is put right; nothing unless [`SyncOptions::runtime_drift`] is set.
-    pub running: Vec<RunningDifference>,
-}
-
-impl SyncPlan {
-    /// Returns whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.diff.is_empty() && self.files.is_empty() && self.running.is_empty()
-    }
-}
-
-/// Finds out what a sync would do, and changes nothing.
-pub async fn plan<T: Target>(
-    target: &T,
-    desired: &Desired,
-    options: &SyncOptions,
-    cancel: &CancellationToken,
-) -> Result<SyncPlan, SyncError> {
-    let run = Run { target, desired, options, cancel, transaction: Mutex::new(None) };
-    let wanted = parse(ConfigType::Desired, &desired.text)?;
-    let current = run.current().await?;
-    let diff = run.compare(&current.document, &wanted)?;
-    let files = run.compare_files(&diff).await?;
-    let way = run.way(&diff, current.version, &wanted)?;
-    let (mode, ways) = way.map(|way| (way.mode, way.planned)).unzip();
-    let reload = run.why_it_reloads(mode, &diff, &files);
-    let running = run.running_differences(&wanted, &diff).await?;
-    let costs = match options.choice {
-        Choice::Cheapest(weights) => Some(weights.over(target.costs())),
-        _ => None,
-    };
-    Ok(SyncPlan {
-        running,
-        costs,
-        version: current.version,
-        diff,
-        files,
-        mode,
-        ways: ways.unwrap_or_default(),
-        reload,
-    })
 }
 
 /// What is there.
@@ -142,9 +91,21 @@ struct Run<'a, T> {
     cancel: &'a CancellationToken,
     /// The transaction that is open.
     transaction: Mutex<Option<String>>,
+    /// The files that were written, in the words of a plan.
+    written: Mutex<Vec<String>>,
 }
 
-impl<T: Target> Run<'_, T> {
+impl<'a, T: Target> Run<'a, T> {
+    fn new(
+        target: &'a T,
+        desired: &'a Desired,
+        options: &'a SyncOptions,
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        let (transaction, written) = (Mutex::default(), Mutex::default());
+        Self { target, desired, options, cancel, transaction, written }
+    }
+
     async fn steps(&self, result: &mut SyncResult) -> Result<(), SyncError> {
         let desired = parse(ConfigType::Desired, &self.desired.text)?;
         let mut current = self.current().await?;
@@ -152,9 +113,7 @@ impl<T: Target> Run<'_, T> {
         {
             return Err(moved(expected, Some(current.version)));
         }
-        let mut files: Option<FileDiffs> = None;
-        let mut reload_for_files = false;
-        let before = self.target.process().await.ok();
+        let mut files: Option<(FileDiffs, Written)> = None;
         loop {
             let diff = self.compare(&current.document, &desired)?;
             result.summary = diff.summary().clone();
@@ -162,25 +121,33 @@ impl<T: Target> Run<'_, T> {
                 let found = self.compare_files(&diff).await?;
                 if diff.is_empty() && found.is_empty() {
                     result.post_sync_version = Some(current.version);
+                    self.note_what_is_there(&found).await?;
                     self.wait_for_pending(result).await?;
                     return self.repair_running(&desired, result).await;
                 }
-                reload_for_files = self.write_files(&found, result).await?;
-                files = Some(found);
+                let writes = self.writes(&found, &current.document, &diff);
+                let written = self.write_files(&writes, result).await?;
+                files = Some((found, written));
             }
-            match self.change(&diff, &current, &desired, reload_for_files, result).await {
+            let waits = files.as_ref().is_some_and(|(_, written)| written.wait);
+            // What files have ordered is over: another process shows that this one's reload succeeded.
+            let before = self.process_before().await;
+            match self.change(&diff, &current, &desired, waits, result).await {
                 Ok(committed) => {
-                    let files = files.unwrap_or_default();
                     self.finish(committed, before.as_ref(), &desired, result).await?;
                     if !result.reload_triggered {
-                        self.read_back_running(&diff, &desired).await?;
+                        self.read_back_running(diff.operations().iter(), &desired).await?;
                     }
                     self.repair_running(&desired, result).await?;
-                    self.delete_files(&files, result).await;
+                    if let Some((files, written)) = files {
+                        self.delete_files(&files, written, result).await;
+                    }
                     return Ok(());
                 }
                 Err(Failed::Error(error)) => return Err(error),
                 Err(Failed::Conflict(actual)) => {
+                    // It was made for a version that is gone.
+                    self.drop_transaction().await;
                     if let Some(expected) = self.options.expected_version {
                         return Err(moved(expected, actual));
                     }
@@ -194,7 +161,9 @@ impl<T: Target> Run<'_, T> {
                         actual,
                         "somebody else changed the configuration: planning again"
                     );
-                    current = self.fetch().await?;
+                    // Some of it may be done by now.
+                    current =
+                        self.fetch().await.map_err(|error| SyncError { stage: Stage::Apply, ..error })?;
                 }
             }
         }
@@ -226,7 +195,7 @@ impl<T: Target> Run<'_, T> {
     async fn fetch(&self) -> Result<Current, SyncError> {
         let (text, version) = self.target.read().await.map_err(|error| {
             let stage = if error.is_connection() { Stage::Connect } else { Stage::Fetch };
-            SyncError::new(stage, "the current configuration can't be read")
+            hinted(SyncError::new(stage, "the current configuration can't be read"), &error)
                 .caused_by(flat(error))
                 .hint("check that the Dataplane API runs there, and that the credentials are right")
         })?;
@@ -234,81 +203,11 @@ impl<T: Target> Run<'_, T> {
     }
 
     fn compare(&self, current: &Document, desired: &Document) -> Result<Diff, SyncError> {
-        let mut diff = compare(current, desired, self.target.context())
+        let written = self.target.rewrites().then(|| normalised::as_written(current, desired));
+        let mut diff = compare(current, written.as_ref().unwrap_or(desired), self.target.context())
             .map_err(|error| SyncError::new(Stage::Compare, error.to_string()))?;
         diff.narrow(|operation| self.target.needs_reload(operation));
         Ok(diff)
-    }
-
-    async fn compare_files(&self, diff: &Diff) -> Result<FileDiffs, SyncError> {
-        let SyncOptions { content_checksum, last_deployed_checksum, .. } = self.options;
-        if diff.is_empty() && content_checksum.is_some() && content_checksum == last_deployed_checksum {
-            return Ok(FileDiffs::default());
-        }
-        files::compare(self.target, &self.desired.files).await.map_err(|error| {
-            SyncError::new(Stage::CompareFiles, "the files can't be compared").caused_by(error)
-        })
-    }
-
-    /// Makes and replaces files before a configuration may name them: certificates first, all else at once. Returns whether some
-    /// take effect with the next reload only.
-    async fn write_files(&self, files: &FileDiffs, result: &mut SyncResult) -> Result<bool, SyncError> {
-        let mut effects = self.write_kind(FileKind::Certificate, files).await?;
-        if !(files.certificates.to_create.is_empty() && files.certificates.to_update.is_empty()) {
-            self.note_digests(files).await?;
-        }
-        let others =
-            try_join(self.write_kind(FileKind::General, files), self.write_kind(FileKind::Map, files))
-                .await?;
-        effects.extend(others.0);
-        effects.extend(others.1);
-        let mut waits = false;
-        for (name, effect) in effects {
-            match effect {
-                Effect::Now => {}
-                Effect::NextReload => waits = true,
-                Effect::Ordered(id) => {
-                    result.reload_triggered = true;
-                    if self.options.verify_reload {
-                        self.verify(&id, None).await.map_err(|why| {
-                            let message = format!("the reload for {name} did not succeed: {why}");
-                            SyncError::new(Stage::AuxiliaryReloadVerification, message).hint(
-                                "the configuration was not changed; look at what HAProxy says of the file",
-                            )
-                        })?;
-                    }
-                }
-            }
-            result.applied_files.push(name);
-        }
-        Ok(waits)
-    }
-
-    async fn write_kind(
-        &self,
-        kind: FileKind,
-        files: &FileDiffs,
-    ) -> Result<Vec<(String, Effect)>, SyncError> {
-        let diff = files.of(kind);
-        let mut effects = Vec::new();
-        for (name, bytes) in &diff.to_create {
-            let effect = self.target.create_file(kind, name, bytes).await;
-            effects
-                .push((format!("+ {kind} {name}"), effect.map_err(|error| not_written(kind, name, error))?));
-        }
-        for (name, bytes) in &diff.to_update {
-            let effect = self.target.replace_file(kind, name, bytes).await;
-            effects
-                .push((format!("~ {kind} {name}"), effect.map_err(|error| not_written(kind, name, error))?));
-        }
-        Ok(effects)
-    }
-
-    /// Notes which certificates were written.
-    async fn note_digests(&self, files: &FileDiffs) -> Result<(), SyncError> {
-        let written = self.target.create_file(FileKind::General, DIGESTS, &files.digests()).await;
-        written.map_err(|error| not_written(FileKind::General, DIGESTS, error))?;
-        Ok(())
     }
 
     /// By which way a difference is carried over; none if there is none.
@@ -317,6 +216,7 @@ impl<T: Target> Run<'_, T> {
         diff: &'d Diff,
         version: u64,
         desired: &'d Document,
+        files_wait: bool,
     ) -> Result<Option<Way<'d>>, SyncError> {
         if diff.is_empty() {
             return Ok(None);
@@ -328,32 +228,10 @@ impl<T: Target> Run<'_, T> {
             desired,
             held: self.desired.text.len(),
             threshold: self.options.raw_push_threshold,
+            files_wait,
         };
         let way = question.choose(&self.options.choice);
         way.map(Some).map_err(|error| SyncError::new(Stage::Compare, error.to_string()))
-    }
-
-    /// Why HAProxy reloads for a difference, if it does.
-    fn why_it_reloads(&self, mode: Option<SyncMode>, diff: &Diff, files: &FileDiffs) -> Option<String> {
-        let for_operation = diff.operations().iter().find_map(|operation| match &operation.runtime {
-            Runtime::Yes => None,
-            Runtime::No { why } => Some(format!("{operation}: {why}")),
-        });
-        let for_text = mode
-            .filter(|mode| *mode != SyncMode::Runtime && self.target.always_reloads())
-            .map(|_| "the Dataplane API reloads for every commit");
-        let for_file = || {
-            let replaced = FileKind::ALL.into_iter().flat_map(|kind| {
-                files
-                    .of(kind)
-                    .to_update
-                    .keys()
-                    .filter(move |_| self.target.reloads_for(kind))
-                    .map(move |name| (kind, name))
-            });
-            replaced.map(|(kind, name)| format!("{kind} {name} is replaced")).next()
-        };
-        for_operation.or(for_text.map(str::to_owned)).or_else(for_file)
     }
 
     /// Sees to it that a change has taken effect.
@@ -365,20 +243,27 @@ impl<T: Target> Run<'_, T> {
         result: &mut SyncResult,
     ) -> Result<(), SyncError> {
         result.reload_triggered |= committed.reloads;
-        result.reload_id.clone_from(&committed.reload_id);
-        if let Some(id) = committed.reload_id.filter(|_| self.options.verify_reload) {
-            match self.verify(&id, before).await {
-                Ok(()) => result.reload_verified = true,
+        if committed.reloads && self.options.verify_reload {
+            result.reload_verified = false;
+            let verified = match &committed.reload_id {
+                Some(id) => self.verify(id, before).await.map(|()| true),
+                // It was waited for, or the API does not say what the reload is called.
+                None => self.verify_process(before).await,
+            };
+            match verified {
+                Ok(is_verified) => result.reload_verified = is_verified,
                 Err(why) => {
                     result.reload_verification_error = Some(why.clone());
-                    let message = format!("the reload {id} did not succeed: {why}");
+                    let name = committed.reload_id.as_deref().map(|id| format!(" {id}")).unwrap_or_default();
+                    let message = format!("the reload{name} did not succeed: {why}");
                     return Err(SyncError::new(Stage::ReloadVerification, message).hint(
                         "HAProxy goes on with what it ran before; look at what it says of the configuration",
                     ));
                 }
             }
         }
-        let read = self.fetch().await?;
+        result.reload_id = committed.reload_id;
+        let read = self.fetch().await.map_err(|error| SyncError { stage: Stage::ReadBack, ..error })?;
         let left = self.compare(&read.document, desired)?;
         if !left.is_empty() {
             let message =
@@ -391,26 +276,6 @@ impl<T: Target> Run<'_, T> {
             result.warnings.push(format!("the configuration has version {} by now", read.version));
         }
         Ok(())
-    }
-
-    /// Deletes files that nothing names any more. That it can't be done is no failure.
-    async fn delete_files(&self, files: &FileDiffs, result: &mut SyncResult) {
-        for kind in FileKind::ALL {
-            for name in &files.of(kind).to_delete {
-                match self.target.delete_file(kind, name).await {
-                    Ok(()) => result.applied_files.push(format!("- {kind} {name}")),
-                    Err(error) => {
-                        tracing::warn!(endpoint = self.target.endpoint(), name, %error, "a file can't be deleted");
-                        result.warnings.push(format!("{kind} {name} can't be deleted: {error}"));
-                    }
-                }
-            }
-        }
-        if !files.certificates.to_delete.is_empty()
-            && let Err(error) = self.note_digests(files).await
-        {
-            result.warnings.push(error.to_string());
-        }
     }
 
     /// Drops the transaction that is open, whatever became of the sync.
@@ -429,6 +294,18 @@ impl<T: Target> Run<'_, T> {
             ),
         }
     }
+}
+
+/// An error that says what was changed and can't be put back.
+fn partial(error: SyncError, not_restorable: &[String]) -> SyncError {
+    if not_restorable.is_empty() {
+        return error;
+    }
+    let names: Vec<&str> = not_restorable.iter().map(|file| file.trim_start_matches("~ ")).collect();
+    let names = names.join(", ");
+    error.hint(format!(
+        "{names}: replaced already, and the API gives back no former content; sync what is to be there"
+    ))
 }
 
 fn parse(config_type: ConfigType, text: &[u8]) -> Result<Document, SyncError> {

@@ -101,6 +101,8 @@ pub struct SyncOptions {
     pub choice: Choice,
     /// Whether what a running HAProxy can be told is carried over first, before a transaction that reloads.
     pub runtime_first: bool,
+    /// Whether files that are not wanted any more stay, so that the former configuration can be restored.
+    pub keep_files: bool,
     /// Whether servers that somebody drained, or gave another weight or address, while HAProxy runs are put right too.
     pub runtime_drift: bool,
 }
@@ -160,6 +162,7 @@ impl Default for SyncOptions {
             expected_version: None,
             choice: Choice::Document,
             runtime_first: false,
+            keep_files: false,
             runtime_drift: false,
         }
     }
@@ -216,6 +219,10 @@ pub struct SyncResult {
     pub applied_operations: Vec<String>,
     /// The files that were made, replaced or deleted, by kind and name.
     pub applied_files: Vec<String>,
+    /// The files that nobody wants any more, and that stay: [`SyncOptions::keep_files`].
+    pub kept_files: Vec<String>,
+    /// The certificates that were replaced by a sync that failed, and whose former content nobody has: the failure is a partial one.
+    pub not_restorable: Vec<String>,
     /// Whether HAProxy reloads for it.
     pub reload_triggered: bool,
     /// The name of the reload.

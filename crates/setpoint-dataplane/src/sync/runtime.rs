@@ -3,43 +3,55 @@
 use std::collections::BTreeSet;
 
 use setpoint_haproxy::compare::{Diff, Operation, Subject};
-use setpoint_haproxy::model::ObjectKind;
 use setpoint_haproxy::text::Document;
-use setpoint_plan::Action;
 
 use super::{Run, SyncResult};
 use crate::client::ApiError;
 use crate::error::{Stage, SyncError};
-use crate::running::{Aspect, Compared, RunningDifference, action, compare_running};
+use crate::running::{Aspect, Compared, RunningDifference, Told, action, compare_running};
 use crate::target::Target;
 
-/// Which server of which backend an operation leaves behind.
-fn server_of(operation: &Operation) -> Option<(String, String)> {
-    let Subject::Child { kind: ObjectKind::Server, key, .. } = &operation.subject else { return None };
-    let backend = operation.section.name.as_ref().filter(|_| operation.action != Action::Delete)?;
-    Some((backend.to_string(), key.to_string()))
-}
+/// What can be done where a running HAProxy is not as it was told.
+const RELOAD: &str = "a reload brings it to its configuration";
 
 impl<T: Target> Run<'_, T> {
     /// Sees to it that servers run as HAProxy was told, where it was told without a reload. What an operator has decided of a server
-    /// is no difference.
-    pub(super) async fn read_back_running(&self, diff: &Diff, desired: &Document) -> Result<(), SyncError> {
-        let told: BTreeSet<_> = diff.operations().iter().filter_map(server_of).collect();
+    /// that the configuration does not speak of is no difference.
+    pub(super) async fn read_back_running<'o>(
+        &self,
+        operations: impl Iterator<Item = &'o Operation>,
+        desired: &Document,
+    ) -> Result<(), SyncError> {
+        let told = Told::of(operations);
         if told.is_empty() {
             return Ok(());
         }
-        let found = compare_running(self.target, desired, Compared::Only(&told)).await;
+        let found = compare_running(self.target, desired, Compared::Told(&told)).await;
         let found = found.map_err(|error| cannot_be_read(error, Stage::ReadBack))?;
-        let wrong: Vec<String> = found
-            .iter()
-            .filter(|difference| difference.aspect != Aspect::State)
-            .map(ToString::to_string)
-            .collect();
-        if wrong.is_empty() {
-            return Ok(());
+        not_taken(&found)
+    }
+
+    /// Sees to it that a map which HAProxy was told of runs with as many entries as its file has.
+    pub(super) async fn read_back_map(&self, name: &str, bytes: &[u8]) -> Result<(), SyncError> {
+        let runs = self.target.map_length(name).await.map_err(|error| {
+            let message = format!("the entries of map {name} can't be read");
+            SyncError::new(Stage::ReadBack, message).caused_by(super::failure::flat(error))
+        })?;
+        let wanted = String::from_utf8_lossy(bytes)
+            .lines()
+            .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+            .count();
+        match runs {
+            // Whoever does not know it by this name has said that it was told.
+            None => Ok(()),
+            Some(runs) if runs == wanted => Ok(()),
+            Some(runs) => {
+                let message = format!(
+                    "HAProxy does not run what it was told: map {name} has {runs} entries and not {wanted}"
+                );
+                Err(SyncError::new(Stage::ReadBack, message).hint(RELOAD))
+            }
         }
-        let message = format!("HAProxy does not run what it was told: {}", wrong.join(", "));
-        Err(SyncError::new(Stage::ReadBack, message).hint("a reload brings it to its configuration"))
     }
 
     /// What somebody has told HAProxy while it runs, if that is to be put right. What the configuration changes is none of it.
@@ -53,7 +65,7 @@ impl<T: Target> Run<'_, T> {
         }
         let found = compare_running(self.target, desired, Compared::All).await;
         let mut found = found.map_err(|error| cannot_be_read(error, Stage::Compare))?;
-        let changes: BTreeSet<_> = diff.operations().iter().filter_map(server_of).collect();
+        let changes = Told::of(diff.operations().iter()).servers;
         let new_sections: BTreeSet<_> = diff
             .operations()
             .iter()
@@ -89,10 +101,10 @@ impl<T: Target> Run<'_, T> {
             result.repaired.push(difference);
         }
         let actions: Option<Vec<String>> = others.iter().map(action).collect();
-        let Some(first) = others.first() else { return Ok(()) };
+        let Some(first) = others.first() else { return self.is_repaired(desired, result).await };
         let Some(actions) = actions else {
             let message = format!("{first}, and no call puts that right");
-            return Err(SyncError::new(Stage::Apply, message).hint("a reload brings it to its configuration"));
+            return Err(SyncError::new(Stage::Apply, message).hint(RELOAD));
         };
         let repaired = async {
             // The text stays as it is: it is what the actions are sent with.
@@ -102,8 +114,27 @@ impl<T: Target> Run<'_, T> {
         let changed = repaired.await.map_err(|error| not_repaired(first, error))?;
         result.post_sync_version = changed.version.or(result.post_sync_version);
         result.repaired.extend(others);
-        Ok(())
+        self.is_repaired(desired, result).await
     }
+
+    /// Sees to it that what was put right is right.
+    async fn is_repaired(&self, desired: &Document, result: &SyncResult) -> Result<(), SyncError> {
+        if result.repaired.is_empty() {
+            return Ok(());
+        }
+        let found = compare_running(self.target, desired, Compared::All).await;
+        not_taken(&found.map_err(|error| cannot_be_read(error, Stage::ReadBack))?)
+    }
+}
+
+/// An error that names what HAProxy does not run as it was told, if that is anything.
+fn not_taken(found: &[RunningDifference]) -> Result<(), SyncError> {
+    if found.is_empty() {
+        return Ok(());
+    }
+    let wrong: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let message = format!("HAProxy does not run what it was told: {}", wrong.join(", "));
+    Err(SyncError::new(Stage::ReadBack, message).hint(RELOAD))
 }
 
 fn cannot_be_read(error: ApiError, stage: Stage) -> SyncError {

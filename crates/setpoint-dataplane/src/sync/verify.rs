@@ -37,18 +37,44 @@ impl<T: Target> Run<'_, T> {
         }
     }
 
+    /// Waits until another process serves than before. Returns whether that is known. An error says why it is not.
+    pub(super) async fn verify_process(&self, before: Option<&Process>) -> Result<bool, String> {
+        if before.is_none_or(|before| before.pid.is_none()) {
+            return Ok(false);
+        }
+        let within = self.options.reload_verification_timeout;
+        let deadline = Instant::now() + within;
+        while !self.has_another(before).await {
+            if Instant::now() >= deadline {
+                return Err(format!("the same process serves as before, {within:?} later"));
+            }
+            sleep(self.options.reload_poll_interval).await;
+        }
+        Ok(true)
+    }
+
+    /// The process that serves before a reload is ordered, where reloads are verified.
+    pub(super) async fn process_before(&self) -> Option<Process> {
+        if !self.options.verify_reload {
+            return None;
+        }
+        self.target.process().await.ok()
+    }
+
     /// Waits for a reload that somebody else ordered: the text is there, and whether HAProxy takes it is not known before.
     pub(super) async fn wait_for_pending(&self, result: &mut SyncResult) -> Result<(), SyncError> {
         if !self.options.verify_reload {
             return Ok(());
         }
+        // Before it is asked what is pending: what is pending then ends with another process than this one.
+        let before = self.process_before().await;
         let pending = self.target.pending_reload().await;
         let pending = pending.map_err(|error| {
             SyncError::new(Stage::ReloadVerification, "it can't be asked whether HAProxy reloads")
                 .caused_by(flat(error))
         })?;
         let Some(id) = pending else { return Ok(()) };
-        self.verify(&id, None).await.map_err(|why| {
+        self.verify(&id, before.as_ref()).await.map_err(|why| {
             result.reload_verification_error = Some(why.clone());
             let message = format!("the reload {id}, which was pending, did not succeed: {why}");
             SyncError::new(Stage::ReloadVerification, message)

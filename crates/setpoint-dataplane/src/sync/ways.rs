@@ -8,7 +8,8 @@
 //! ```
 
 use setpoint_haproxy::compare::{Operation, Subject};
-use setpoint_haproxy::text::Document;
+use setpoint_haproxy::text::{Document, SectionKind};
+use setpoint_plan::Action;
 
 use super::options::{Choice, Strategy, SyncMode};
 use super::steps::{Step, cheapest, one_each, sent};
@@ -55,6 +56,8 @@ pub(super) struct Question<'q, T> {
     /// How long the text is.
     pub(super) held: usize,
     pub(super) threshold: usize,
+    /// Whether files wait for a reload: then one comes, whatever the operations need.
+    pub(super) files_wait: bool,
 }
 
 /// A strategy that can't carry over a difference.
@@ -82,7 +85,7 @@ impl<'q, T: Target> Question<'q, T> {
             raw(SyncMode::RawThreshold)
         } else if self.needs_text() {
             raw(SyncMode::RawText)
-        } else if self.is_told_one_by_one() {
+        } else if self.is_told_one_by_one() && !self.files_wait {
             Way { mode: SyncMode::Runtime, route: Route::OneByOne, planned: Vec::new() }
         } else {
             let route = Route::Transaction(one_each(self.operations));
@@ -123,7 +126,8 @@ impl<'q, T: Target> Question<'q, T> {
     /// All ways that carry over the difference, with their costs.
     fn ways(&self, costs: &Costs) -> Vec<(SyncMode, Route<'q>, Estimate)> {
         let is_above = self.threshold > 0 && self.operations.len() > self.threshold;
-        let reloads = self.operations.iter().any(|operation| !operation.runtime.is_possible());
+        let reloads =
+            self.files_wait || self.operations.iter().any(|operation| !operation.runtime.is_possible());
         let always = self.target.always_reloads();
         let text = costs.estimate(&Calls::Push, self.held, reloads || always);
         if is_above || self.needs_text() {
@@ -131,7 +135,7 @@ impl<'q, T: Target> Question<'q, T> {
             return vec![(mode, Route::Text, text)];
         }
         let mut ways = Vec::new();
-        if self.is_told_one_by_one() {
+        if self.is_told_one_by_one() && !self.files_wait {
             let calls = Calls::OneByOne(self.operations.iter().map(sent).collect());
             ways.push((SyncMode::Runtime, Route::OneByOne, costs.estimate(&calls, self.held, false)));
         }
@@ -139,7 +143,9 @@ impl<'q, T: Target> Question<'q, T> {
         let calls = Calls::Transaction(steps.iter().map(Step::sent).collect());
         let estimate = costs.estimate(&calls, self.held, reloads || always);
         ways.push((SyncMode::FineGrained, Route::Transaction(steps), estimate));
-        if let Some(actions) = self.actions().filter(|_| self.target.takes_runtime_actions()) {
+        if let Some(actions) =
+            self.actions().filter(|_| self.target.takes_runtime_actions() && !self.files_wait)
+        {
             // The text is checked, and nobody reloads.
             let checked = costs.estimate(&Calls::Push, self.held, true);
             let estimate = Estimate { reloads: 0, cost: checked.seconds, ..checked };
@@ -151,6 +157,18 @@ impl<'q, T: Target> Question<'q, T> {
 
     fn needs_text(&self) -> bool {
         self.operations.iter().any(|operation| self.target.needs_text(operation).is_some())
+            || self.operations.iter().any(|operation| self.is_governed_by_place(operation))
+    }
+
+    /// Returns whether an operation makes a proxy that no call puts where it belongs: which `defaults` hold for it is said by its place
+    /// alone, and there are several.
+    fn is_governed_by_place(&self, operation: &Operation) -> bool {
+        let Subject::Section { new: Some(new), .. } = &operation.subject else { return false };
+        let is_new = operation.action == Action::Create && operation.section.kind.is_proxy();
+        let sections = self.desired.sections().iter();
+        is_new
+            && new.get("from").is_none()
+            && sections.filter(|section| section.kind() == SectionKind::Defaults).nth(1).is_some()
     }
 
     fn is_told_one_by_one(&self) -> bool {

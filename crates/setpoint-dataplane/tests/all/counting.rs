@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use setpoint_dataplane::client::{
-    ApiError, Bundle, Changed, FileKind, For, Health, OperateError, Process, Reload, RunningServer,
+    ApiError, Bundle, Changed, FileKind, For, Health, OperateError, Process, Reload, ReloadStatus,
+    RunningServer,
 };
 use setpoint_dataplane::costs::Costs;
 use setpoint_dataplane::error::ConnectionError;
+use setpoint_dataplane::files::Usage;
 use setpoint_dataplane::target::{Effect, Target};
 use setpoint_haproxy::compare::Operation;
 use setpoint_haproxy::model::Context;
@@ -19,12 +22,15 @@ pub(crate) enum Fault {
     Refused,
     Conflict(u64),
     Broken,
+    /// None: this one call passes.
+    Pass,
 }
 
 impl Fault {
-    fn error(self, call: &str) -> ApiError {
+    fn error(self, call: &str) -> Option<ApiError> {
         let call = call.to_owned();
-        match self {
+        Some(match self {
+            Self::Pass => return None,
             Self::Refused => ApiError::Connection(ConnectionError::new(
                 "http://nobody",
                 std::io::Error::from(std::io::ErrorKind::ConnectionRefused),
@@ -33,11 +39,12 @@ impl Fault {
                 ApiError::Conflict { call, version: Some(version), message: "version mismatch".to_owned() }
             }
             Self::Broken => ApiError::Refused { call, status: 500, message: "it broke".to_owned() },
-        }
+        })
     }
 }
 
 /// A target in front of another.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
 pub(crate) struct Counting<T> {
     pub(crate) inner: T,
     calls: Mutex<Vec<String>>,
@@ -48,6 +55,20 @@ pub(crate) struct Counting<T> {
     pub(crate) is_original: bool,
     /// Whether its servers run with other weights than they were told.
     pub(crate) lies: bool,
+    /// A server that goes on running, whatever HAProxy is told.
+    pub(crate) stays: Option<&'static str>,
+    /// Whether somebody drains all its servers.
+    pub(crate) drains: AtomicBool,
+    /// Whether it calls every reload a success of which it knows nothing.
+    pub(crate) forgets: bool,
+    /// What it drops of a text that is pushed.
+    pub(crate) drops: Option<&'static str>,
+    /// Whether it does not tell which version a push has made.
+    pub(crate) is_silent: bool,
+    /// The version that the next push is said to have made.
+    pub(crate) skips_to: Option<u64>,
+    /// Whether it says that HAProxy can be told of every file, which turns out otherwise.
+    pub(crate) boasts: bool,
 }
 
 impl<T> Counting<T> {
@@ -60,6 +81,13 @@ impl<T> Counting<T> {
             delay,
             is_original: false,
             lies: false,
+            stays: None,
+            drains: AtomicBool::new(false),
+            forgets: false,
+            drops: None,
+            is_silent: false,
+            skips_to: None,
+            boasts: false,
         }
     }
 
@@ -87,7 +115,7 @@ impl<T> Counting<T> {
         self.calls.lock().unwrap().push(format!("{call} {what}").trim_end().to_owned());
         tokio::time::sleep(self.delay).await;
         let fault = self.faults.lock().unwrap().get_mut(call).and_then(VecDeque::pop_front);
-        fault.map_or(Ok(()), |fault| Err(fault.error(call)))
+        fault.and_then(|fault| fault.error(call)).map_or(Ok(()), Err)
     }
 }
 
@@ -112,6 +140,10 @@ impl<T: Target> Target for Counting<T> {
         self.is_original || self.inner.always_reloads()
     }
 
+    fn rewrites(&self) -> bool {
+        self.inner.rewrites()
+    }
+
     fn takes_runtime_actions(&self) -> bool {
         self.is_original || self.inner.takes_runtime_actions()
     }
@@ -124,8 +156,8 @@ impl<T: Target> Target for Counting<T> {
         self.inner.carries(bundle)
     }
 
-    fn reloads_for(&self, kind: FileKind) -> bool {
-        self.inner.reloads_for(kind)
+    fn tells(&self, kind: FileKind, usage: &Usage, bytes: &[u8]) -> bool {
+        self.boasts || !(self.is_original && kind == FileKind::Map) && self.inner.tells(kind, usage, bytes)
     }
 
     async fn version(&self) -> Result<u64, ApiError> {
@@ -165,7 +197,17 @@ impl<T: Target> Target for Counting<T> {
 
     async fn push(&self, text: &[u8], version: u64) -> Result<Changed, ApiError> {
         self.note("push", "").await?;
-        self.inner.push(text, version).await
+        let text = match self.drops {
+            Some(line) => String::from_utf8_lossy(text).replace(line, "").into_bytes(),
+            None => text.to_vec(),
+        };
+        let mut pushed = self.inner.push(&text, version).await?;
+        if self.is_silent {
+            pushed.version = None;
+        }
+        let pushes = self.count("push");
+        pushed.version = self.skips_to.filter(|_| pushes == 2).or(pushed.version);
+        Ok(pushed)
     }
 
     async fn push_with_actions(&self, text: &[u8], version: u64, actions: &str) -> Result<Changed, ApiError> {
@@ -176,12 +218,42 @@ impl<T: Target> Target for Counting<T> {
     async fn running_servers(&self, backend: &str) -> Result<Vec<RunningServer>, ApiError> {
         self.note("running_servers", backend).await?;
         let mut servers = self.inner.running_servers(backend).await?;
+        if self.drains.load(Ordering::Relaxed) {
+            for server in &mut servers {
+                "drain".clone_into(&mut server.admin_state);
+            }
+        }
+        servers.extend(self.stays.map(|name| RunningServer {
+            name: name.to_owned(),
+            address: "127.0.0.1".to_owned(),
+            port: Some(2),
+            admin_state: "ready".to_owned(),
+            operational_state: "up".to_owned(),
+            weight: None,
+        }));
         if self.lies {
             for server in &mut servers {
-                server.weight = Some(1);
+                server.weight = server.weight.map(|_| 1);
             }
         }
         Ok(servers)
+    }
+
+    async fn server_weights(&self) -> Result<BTreeMap<(String, String), i64>, ApiError> {
+        self.note("server_weights", "").await?;
+        let mut weights = self.inner.server_weights().await?;
+        if self.lies {
+            for weight in weights.values_mut() {
+                *weight = 1;
+            }
+        }
+        Ok(weights)
+    }
+
+    async fn map_length(&self, name: &str) -> Result<Option<usize>, ApiError> {
+        self.note("map_length", name).await?;
+        let length = self.inner.map_length(name).await?;
+        Ok(length.map(|length| length - usize::from(self.lies)))
     }
 
     async fn set_admin_state(&self, backend: &str, server: &str, state: &str) -> Result<(), ApiError> {
@@ -201,17 +273,25 @@ impl<T: Target> Target for Counting<T> {
 
     async fn reload(&self, id: &str) -> Result<Reload, ApiError> {
         self.note("reload", "").await?;
+        if self.forgets {
+            return Ok(Reload { status: ReloadStatus::Succeeded, response: String::new() });
+        }
         self.inner.reload(id).await
     }
 
     async fn process(&self) -> Result<Process, ApiError> {
         self.note("process", "").await?;
+        if self.forgets {
+            return Ok(Process { pid: Some(7), uptime: Some(9), version: "3.4".to_owned() });
+        }
         self.inner.process().await
     }
 
     async fn files(&self, kind: FileKind) -> Result<Vec<String>, ApiError> {
         self.note("files", &kind.to_string()).await?;
-        self.inner.files(kind).await
+        let files = self.inner.files(kind).await;
+        self.calls.lock().unwrap().push(format!("listed {kind}"));
+        files
     }
 
     async fn file(&self, kind: FileKind, name: &str) -> Result<Option<Vec<u8>>, ApiError> {
@@ -226,9 +306,20 @@ impl<T: Target> Target for Counting<T> {
         effect
     }
 
-    async fn replace_file(&self, kind: FileKind, name: &str, bytes: &[u8]) -> Result<Effect, ApiError> {
+    async fn replace_file(
+        &self,
+        kind: FileKind,
+        name: &str,
+        bytes: &[u8],
+        told: Option<&Usage>,
+    ) -> Result<Effect, ApiError> {
         self.note("replace_file", &format!("{kind} {name}")).await?;
-        self.inner.replace_file(kind, name, bytes).await
+        self.inner.replace_file(kind, name, bytes, told).await
+    }
+
+    async fn write_notes(&self, bytes: &[u8], is_there: bool) -> Result<(), ApiError> {
+        self.note("write_notes", "").await?;
+        self.inner.write_notes(bytes, is_there).await
     }
 
     async fn delete_file(&self, kind: FileKind, name: &str) -> Result<(), ApiError> {

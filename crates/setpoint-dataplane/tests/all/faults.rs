@@ -1,10 +1,11 @@
 //! What can go wrong on the way: a HAProxy has the former configuration or the desired one, what is called a success is one, and a
 //! later sync gets there.
 
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use setpoint_dataplane::client::{Client, Settings};
+use setpoint_dataplane::client::{Client, MapEntry, Settings};
 use setpoint_dataplane::error::Stage;
 use setpoint_dataplane::files::AuxiliaryFiles;
 use setpoint_dataplane::retry::Retry;
@@ -21,6 +22,55 @@ use crate::counting::Fault;
 use crate::sync::{TEXT, error, is_done, options, run, world};
 use crate::world::{CREDENTIALS, World};
 
+/// Two configurations with their files, between which something has to be told, and something takes a reload.
+fn pair_with_files(world: &World) -> [Desired; 2] {
+    let uses = "  errorfile 503 DIR/general/503.http\n  \
+                http-request set-header x-m %[path,map(DIR/maps/used.map)]\n  default_backend";
+    let certificate = || {
+        let made = setpoint_testutils::certificates::Authority::new().server();
+        (made.certificate + &made.key).into_bytes()
+    };
+    let mut number = 0;
+    pair(world).map(|text| {
+        number += 1;
+        let text = String::from_utf8(text).unwrap().replace("  default_backend", &world.expanded(uses));
+        let one = |name: &str, bytes: Vec<u8>| Some(BTreeMap::from([(name.to_owned(), bytes)]));
+        let page = format!("HTTP/1.0 503 No\r\n\r\n{number}\n");
+        let files = AuxiliaryFiles {
+            maps: one("used.map", format!("/a {number}\n/{number} x\n").into_bytes()),
+            general: one("503.http", page.into_bytes()),
+            certificates: one("site.pem", certificate()),
+            ..AuxiliaryFiles::default()
+        };
+        Desired { text: text.into_bytes(), files }
+    })
+}
+
+/// In what a target is not as desired: its files, and what HAProxy runs of them.
+async fn unlike(world: &World, target: &ApiTarget, desired: &Desired) -> Vec<String> {
+    let mut found = Vec::new();
+    let kinds = [
+        ("maps", &desired.files.maps),
+        ("general", &desired.files.general),
+        ("ssl", &desired.files.certificates),
+    ];
+    for (folder, files) in kinds {
+        for (name, bytes) in files.iter().flatten() {
+            if std::fs::read(world.path(folder).join(name)).ok().as_ref() != Some(bytes) {
+                found.push(format!("{name} holds something else"));
+            }
+        }
+    }
+    let entries = target.client().map_entries("used.map").await.unwrap().unwrap_or_default();
+    let line = |text, entry: &MapEntry| format!("{text}{} {}\n", entry.key, entry.value);
+    let entries = entries.iter().fold(String::new(), line);
+    let wanted = String::from_utf8(desired.files.maps.as_ref().unwrap()["used.map"].clone()).unwrap();
+    if entries != wanted {
+        found.push(format!("the map runs with {entries:?} and not {wanted:?}"));
+    }
+    found
+}
+
 /// Two configurations between which something has to be told, and something takes a reload.
 fn pair(world: &World) -> [Vec<u8>; 2] {
     let other = TEXT.replace("weight 10", "weight 20").replace(
@@ -31,7 +81,7 @@ fn pair(world: &World) -> [Vec<u8>; 2] {
 }
 
 /// What a number says, out of so many.
-fn drawn(seed: &mut u64, most: u64) -> u64 {
+pub(crate) fn drawn(seed: &mut u64, most: u64) -> u64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*seed >> 33) % most
 }
@@ -46,7 +96,7 @@ pub(crate) async fn schedules(
     seeds: impl IntoIterator<Item = u64>,
 ) -> Result<(), setpoint_testutils::Missing> {
     let (world, _) = world(Dialect::default()).await?;
-    let pair = pair(&world);
+    let pair = pair_with_files(&world);
     let direct = ApiTarget::new(world.client().await).await.unwrap();
     let proxy = Proxy::start(world.url.trim_start_matches("http://").parse().unwrap()).await;
     let settings = Settings {
@@ -60,40 +110,48 @@ pub(crate) async fn schedules(
     let mut failed = 0;
     for seed in seeds {
         let mut state = seed;
-        let text = &pair[usize::from(seed % 2 == 0)];
+        let desired = &pair[usize::from(seed % 2 == 0)];
+        let text = &desired.text;
         let former = direct.read().await.unwrap().0;
-        let desired = Desired { text: text.clone(), files: AuxiliaryFiles::default() };
         let choice =
             if drawn(&mut state, 2) == 0 { Choice::Document } else { Choice::Cheapest(<_>::default()) };
         let options = SyncOptions { choice, fallback_to_raw: drawn(&mut state, 2) == 0, ..options.clone() };
-        let (after, fault) = (Duration::from_millis(drawn(&mut state, 60)), drawn(&mut state, 4));
+        let (after, fault) = (Duration::from_millis(drawn(&mut state, 60)), drawn(&mut state, 5));
+        let bytes = 200 + drawn(&mut state, 3_000);
         let trouble = async {
             tokio::time::sleep(after).await;
             match fault {
                 0 => proxy.cut(),
                 1 => proxy.delay(Duration::from_millis(300)),
                 2 => proxy.limit(400),
+                3 => proxy.freeze_answers_after(bytes),
                 _ => proxy.corrupt(),
             }
         };
-        let (outcome, ()) = tokio::join!(sync(&target, &desired, &options, &cancel), trouble);
+        let (outcome, ()) = tokio::join!(sync(&target, desired, &options, &cancel), trouble);
         proxy.heal();
         world.settled().await;
         let now = direct.read().await.unwrap().0;
         let (is_desired, is_former) = (is_equal(&direct, &now, text), is_equal(&direct, &now, &former));
         let name = format!("seed {seed}, fault {fault} after {after:?}, {choice:?}");
         match outcome {
-            Ok(result) => assert!(is_desired, "{name}: called a success: {result:?}"),
+            Ok(result) => {
+                assert!(is_desired, "{name}: called a success: {result:?}");
+                let unlike = unlike(&world, &direct, desired).await;
+                assert!(unlike.is_empty(), "{name}: called a success: {unlike:?}");
+            }
             Err(error) => {
                 failed += 1;
                 assert!(is_desired || is_former, "{name}: a mixture after {}", error.error.chain());
             }
         }
         let later =
-            sync(&direct, &desired, &self::options(), &cancel).await.map_err(|failed| failed.error.chain());
+            sync(&direct, desired, &self::options(), &cancel).await.map_err(|failed| failed.error.chain());
         assert!(later.is_ok(), "{name}: a later sync failed: {later:?}");
         let now = direct.read().await.unwrap().0;
         assert!(is_equal(&direct, &now, text), "{name}: a later sync did not get there");
+        let unlike = unlike(&world, &direct, desired).await;
+        assert!(unlike.is_empty(), "{name}: a later sync did not get there: {unlike:?}");
     }
     assert!(failed > 0, "nothing ever went wrong");
     world.end().await;

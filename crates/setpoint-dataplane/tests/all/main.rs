@@ -4,8 +4,13 @@
 mod client;
 mod counting;
 mod detection;
+mod fake;
 mod families;
 mod faults;
+mod files;
+mod kinds;
+mod overload;
+mod read_back;
 mod rolling;
 mod soak;
 mod sync;

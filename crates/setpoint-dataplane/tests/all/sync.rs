@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use setpoint_dataplane::client::{Client, PushReload, Settings};
+use setpoint_dataplane::client::PushReload;
 use setpoint_dataplane::error::{
     ConflictError, ConnectionError, FallbackError, OperationError, ParseError, Stage, SyncError,
 };
@@ -43,7 +43,7 @@ pub(crate) async fn world(
     Ok((world, target))
 }
 
-async fn target(world: &World) -> Counting<ApiTarget> {
+pub(crate) async fn target(world: &World) -> Counting<ApiTarget> {
     Counting::new(ApiTarget::new(world.client().await).await.unwrap())
 }
 
@@ -136,7 +136,7 @@ async fn get_version_failure_falls_through_to_full_fetch() {
     world.end().await;
 }
 
-fn files(names: &[(&str, &str)]) -> Files {
+pub(crate) fn files(names: &[(&str, &str)]) -> Files {
     names.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect()
 }
 
@@ -196,6 +196,11 @@ async fn all_server_updates_use_runtime_path() {
     let result = run(&target, &desired, &options()).await.unwrap();
     assert_eq!((result.mode, result.reload_triggered), (SyncMode::Runtime, false));
     assert_eq!((target.count("begin"), target.count("operate")), (0, 2));
+    assert_eq!(
+        (target.count("version"), target.count("read")),
+        (0, 2),
+        "it is known which version each makes"
+    );
     assert_eq!(target.inner.client().process().await.unwrap().pid, pid);
     assert_eq!(result.post_sync_version, Some(9), "each has a version of its own");
     is_done(&target, &desired).await;
@@ -267,6 +272,8 @@ async fn version_conflict_exhausts_retries() {
     assert_eq!((error.stage, result.retries), (Stage::Commit, 3));
     let cause = error.cause::<ConflictError>().unwrap();
     assert_eq!((cause.retries, cause.expected_version, cause.actual_version), (3, 7, 13));
+    assert_eq!(target.count("abort"), 4, "none of them is left open");
+    assert_eq!(world.api.instance().open_transactions(), 0);
     assert_eq!(world.file(), before);
     assert_eq!(target.inner.client().begin(7).await.unwrap().version, 7);
     world.end().await;
@@ -438,8 +445,15 @@ async fn parallel_auxiliary_file_comparison() {
     };
     let desired = Desired { text: world.text(TEXT).into_bytes(), files };
     sync(&target, &desired, &options(), &CancellationToken::new()).await.unwrap();
-    let calls: Vec<String> = target.calls().into_iter().filter(|call| call.starts_with("file")).collect();
-    assert_eq!(calls.len(), 4, "three storages, and what we note of certificates: {calls:?}");
+    let calls = target.calls();
+    let asked: Vec<_> = calls.iter().filter(|call| call.starts_with("file")).collect();
+    assert_eq!(asked.len(), 4, "three storages, and what we note of them: {calls:?}");
+    let at = |call: &str| calls.iter().position(|noted| noted == call).unwrap();
+    // Each began before any had ended.
+    let kinds = ["map", "file", "certificate"];
+    let last = kinds.iter().map(|kind| at(&format!("files {kind}"))).max().unwrap();
+    let first = kinds.iter().map(|kind| at(&format!("listed {kind}"))).min().unwrap();
+    assert!(last < first && at("file  setpoint-digests.json") < first, "{calls:?}");
     world.end().await;
 }
 
@@ -513,21 +527,6 @@ async fn cancellation_drops_the_transaction() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_an_error_that_names_the_endpoint() {
-    let world = need!(World::start(Dialect::default(), TEXT).await);
-    let settings = Settings { url: "http://127.0.0.1:1".to_owned(), ..world.settings() };
-    let refused = Client::connect(settings).await.unwrap_err();
-    assert!(refused.to_string().contains("127.0.0.1:1"), "{refused}");
-    let target = target(&world).await;
-    target.fail("read", [Fault::Refused]);
-    let (error, _) = error(run(&target, &world.text(TEXT), &options()).await);
-    assert_eq!(error.stage, Stage::Connect);
-    assert_eq!(error.cause::<ConnectionError>().unwrap().endpoint, "http://nobody");
-    assert!(!error.hints.is_empty());
-    world.end().await;
-}
-
-#[tokio::test]
 async fn reload_verification_succeeds() {
     let (world, target) = need!(world(Dialect::default()).await);
     let pid = target.inner.client().process().await.unwrap().pid;
@@ -562,28 +561,25 @@ async fn reload_verification_fails() {
 
 #[tokio::test]
 async fn auxiliary_reload_verified_before_config_sync() {
-    // Up to 3.1 a certificate in use takes a reload.
-    let (world, target) = need!(world(Dialect::ALL[0]).await);
-    let certificate = || {
-        let made = setpoint_testutils::certificates::Authority::new().server();
-        Some(BTreeMap::from([("site.pem".to_owned(), (made.certificate + &made.key).into_bytes())]))
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    // Only when it is told of an error page does it turn out that this takes a reload.
+    target.boasts = true;
+    let text = TEXT.replace("  default_backend", "  errorfile 503 DIR/general/503.http\n  default_backend");
+    let page = |words: &str| AuxiliaryFiles {
+        general: Some(files(&[("503.http", &format!("HTTP/1.0 503 No\r\n\r\n{words}\n"))])),
+        ..AuxiliaryFiles::default()
     };
-    let text = TEXT.replace("bind 127.0.0.1:PORT", "bind 127.0.0.1:PORT ssl crt DIR/ssl/site.pem");
-    let files = AuxiliaryFiles { certificates: certificate(), ..AuxiliaryFiles::default() };
-    let desired = Desired { text: world.text(&text).into_bytes(), files };
+    let desired = Desired { text: world.text(&text).into_bytes(), files: page("one") };
     sync(&target, &desired, &options(), &CancellationToken::new()).await.unwrap();
     target.calls();
-    let files = AuxiliaryFiles { certificates: certificate(), ..AuxiliaryFiles::default() };
-    let text = world.text(&(text + "\nbackend more\n  server m1 127.0.0.1:3\n"));
-    let desired = Desired { text: text.into_bytes(), files };
+    let text = world.text(&text.replace("weight 10", "weight 20"));
+    let desired = Desired { text: text.into_bytes(), files: page("two") };
     let result = sync(&target, &desired, &options(), &CancellationToken::new()).await.unwrap();
-    assert!(result.reload_triggered && result.applied_files == ["~ certificate site.pem"], "{result:?}");
+    assert!(result.reload_triggered && result.reload_verified, "{result:?}");
+    assert_eq!(result.applied_files, ["~ file 503.http"]);
     let calls = target.calls();
-    let at = |call: &str| calls.iter().position(|noted| noted == call).unwrap();
-    assert!(
-        at("replace_file certificate site.pem") < at("reload") && at("reload") < at("begin"),
-        "{calls:?}"
-    );
+    let at = |call: &str| calls.iter().position(|noted| noted.starts_with(call)).unwrap();
+    assert!(at("replace_file file 503.http") < at("reload") && at("reload") < at("operate"), "{calls:?}");
     let again = sync(&target, &desired, &options(), &CancellationToken::new()).await.unwrap();
     assert_eq!(again.applied_files, Vec::<String>::new());
     world.end().await;

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use setpoint_dataplane::costs::{Costs, Weights};
 use setpoint_dataplane::error::Stage;
 use setpoint_dataplane::files::AuxiliaryFiles;
-use setpoint_dataplane::sync::{Choice, Desired, Strategy, SyncMode, SyncOptions, plan};
+use setpoint_dataplane::sync::{Choice, Desired, Strategy, SyncMode, SyncOptions, plan, sync};
 use setpoint_dataplane::target::{ApiTarget, Target as _};
 use setpoint_dataplane_api::Dialect;
 use setpoint_testutils::need;
 use tokio_util::sync::CancellationToken;
 
-use crate::counting::Counting;
+use crate::counting::{Counting, Fault};
 use crate::sync::{TEXT, error, is_done, options, run, world};
 
 /// The cheapest way where a text is expensive, as a long one is.
@@ -150,6 +150,170 @@ async fn what_haproxy_did_not_take_at_runtime_is_an_error() {
     assert_eq!(error.stage, Stage::ReadBack);
     let message = error.to_string();
     assert!(message.contains("backend app: server s1 runs with weight 1 and not 20"), "{message}");
+    world.end().await;
+}
+
+/// APIs up to 3.2 do not tell the weight beside the state of a server.
+#[tokio::test]
+async fn a_weight_that_haproxy_did_not_take_is_noticed_in_every_dialect() {
+    for dialect in Dialect::ALL {
+        let (world, mut target) = need!(world(dialect).await);
+        target.lies = true;
+        let text = world.text(&TEXT.replace("weight 10", "weight 20"));
+        let (error, _) = error(run(&target, &text, &cheapest()).await);
+        assert_eq!(error.stage, Stage::ReadBack, "{dialect:?}");
+        assert!(
+            error.to_string().contains("server s1 runs with weight 1 and not 20"),
+            "{dialect:?}: {error}"
+        );
+        target.lies = false;
+        is_done(&target, &text).await;
+        // Another's weight is drift there, too.
+        tell(&world.path("haproxy.sock"), "set server app/s2 weight 7");
+        let options = SyncOptions { runtime_drift: true, ..cheapest() };
+        let desired = Desired { text: text.into(), files: AuxiliaryFiles::default() };
+        let planned = plan(&target, &desired, &options, &CancellationToken::new()).await.unwrap();
+        let words: Vec<String> = planned.running.iter().map(ToString::to_string).collect();
+        assert_eq!(words, ["backend app: server s2 runs with weight 7 and not 20"], "{dialect:?}");
+        world.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_should_be_gone_and_runs_on_is_an_error() {
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    let text = world.text(&TEXT.replace("  server s2 127.0.0.1:2 weight 10\n", ""));
+    target.stays = Some("s2");
+    let (error, _) = error(run(&target, &text, &cheapest()).await);
+    assert_eq!(error.stage, Stage::ReadBack);
+    assert!(error.to_string().contains("server s2 runs on"), "{error}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_state_that_the_configuration_sets_is_read_back() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let text = world.text(&TEXT.replace("s2 127.0.0.1:2 weight 10", "s2 127.0.0.1:2 weight 10 disabled"));
+    let wrong = world.text(TEXT);
+    run(&target, &text, &cheapest()).await.unwrap();
+    target.drains.store(true, std::sync::atomic::Ordering::Relaxed);
+    let (error, _) = error(run(&target, &wrong, &cheapest()).await);
+    assert!(error.to_string().contains("server s2 is `drain` and not `ready`"), "{error}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_map_that_haproxy_did_not_take_is_an_error() {
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    let text = world.text(&TEXT.replace(
+        "  default_backend",
+        "  http-request set-header x-m %[path,map(DIR/maps/used.map)]\n  default_backend",
+    ));
+    let with = |bytes: &str| Desired {
+        text: text.clone().into(),
+        files: AuxiliaryFiles {
+            maps: Some([("used.map".to_owned(), bytes.as_bytes().to_vec())].into()),
+            ..AuxiliaryFiles::default()
+        },
+    };
+    let cancel = CancellationToken::new();
+    sync(&target, &with("/a 1\n"), &cheapest(), &cancel).await.unwrap();
+    world.settled().await;
+    let before = world.reloads();
+    sync(&target, &with("# two\n\n/a 2\n/b 2\n"), &cheapest(), &cancel).await.unwrap();
+    assert_eq!(target.inner.map_length("used.map").await.unwrap(), Some(2));
+    assert_eq!(world.reloads(), before);
+    target.lies = true;
+    let (error, _) = error(sync(&target, &with("/a 3\n"), &cheapest(), &cancel).await);
+    assert_eq!(error.stage, Stage::ReadBack);
+    assert!(error.to_string().contains("map used.map has 0 entries and not 1"), "{error}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_was_told_before_the_reload_is_read_back_before_it() {
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    target.lies = true;
+    let text = TEXT
+        .replace("weight 10", "weight 20")
+        .replace("  default_backend", "  http-request deny\n  default_backend");
+    let options = SyncOptions { runtime_first: true, ..cheapest() };
+    let (error, _) = error(run(&target, &world.text(&text), &options).await);
+    assert_eq!(error.stage, Stage::ReadBack, "{}", error.chain());
+    assert_eq!(target.count("commit"), 1, "what takes the reload was never committed");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_first_part_that_fails_falls_back_to_the_text() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let text = TEXT
+        .replace("weight 10", "weight 20")
+        .replace("  default_backend", "  http-request deny\n  default_backend");
+    target.fail("operate", [Fault::Broken]);
+    let options = SyncOptions { runtime_first: true, fallback_to_raw: true, ..cheapest() };
+    let result = run(&target, &world.text(&text), &options).await.unwrap();
+    assert_eq!(result.mode, SyncMode::RawFallback);
+    is_done(&target, &world.text(&text)).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn servers_one_by_one_go_on_where_one_fails_if_that_is_asked_for_and_all_failures_are_named() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let text = TEXT.to_owned() + "  server s3 127.0.0.1:3 weight 10\n";
+    run(&target, &world.text(&text), &cheapest()).await.unwrap();
+    target.calls();
+    target.fail("operate", [Fault::Broken, Fault::Pass, Fault::Broken]);
+    let options = SyncOptions { continue_on_error: true, fallback_to_raw: false, ..options() };
+    let (error, result) =
+        error(run(&target, &world.text(&text.replace("weight 10", "weight 20")), &options).await);
+    assert_eq!(target.count("operate"), 3);
+    assert_eq!(result.applied_operations, ["~ backend app: server s2"]);
+    let chain = error.chain();
+    assert!(
+        chain.contains("2 operations failed") && chain.contains("server s1") && chain.contains("server s3"),
+        "{chain}"
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_backend_whose_defaults_are_said_by_its_place_is_put_there() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let others = "\ndefaults other\n  mode tcp\n  timeout client 1s\n  timeout server 1s\n  timeout connect 1s\n\n\
+                  backend last\n  server l1 127.0.0.1:5\n";
+    run(&target, &world.text(&(TEXT.to_owned() + others)), &cheapest()).await.unwrap();
+    for options in [cheapest(), SyncOptions { fallback_to_raw: false, ..options() }] {
+        let more = "\nbackend more\n  server m1 127.0.0.1:4\n";
+        let text = world.text(&(TEXT.to_owned() + more + others));
+        run(&target, &text, &options).await.unwrap();
+        is_done(&target, &text).await;
+        run(&target, &world.text(&(TEXT.to_owned() + others)), &options).await.unwrap();
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_plan_names_all_that_reloads_and_the_edit_that_avoids_it() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let text = TEXT.replace("  default_backend", "  http-request deny\n  default_backend")
+        + "  server s3 localhost:3\n\nbackend more\n  balance roundrobin\n  server m1 127.0.0.1:4\n";
+    let desired = |text: &str| Desired { text: world.text(text).into(), files: AuxiliaryFiles::default() };
+    let cancel = CancellationToken::new();
+    let planned = plan(&target, &desired(&text), &cheapest(), &cancel).await.unwrap();
+    let named = |what: &str| {
+        let found = planned.reload_causes.iter().find(|cause| cause.what.contains(what));
+        found.unwrap_or_else(|| panic!("{what}: {:?}", planned.reload_causes)).avoid.clone()
+    };
+    assert_eq!(named("http_request_rule 0"), None);
+    assert_eq!(named("server s3").unwrap(), "with an IP address in the place of `localhost`");
+    assert_eq!(named("backend more").unwrap(), "with `from main`, and `balance` said there");
+    // What was said is so.
+    let told =
+        TEXT.to_owned() + "  server s3 127.0.0.1:3\n\nbackend more from main\n  server m1 127.0.0.1:4\n";
+    let planned = plan(&target, &desired(&told), &cheapest(), &cancel).await.unwrap();
+    assert_eq!(planned.reload_causes, [], "{planned:?}");
     world.end().await;
 }
 

@@ -1,6 +1,9 @@
 //! A HAProxy, and the API in front of it in one of its dialects.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,6 +110,12 @@ impl World {
         expanded(text, &self.port, &self.folder)
     }
 
+    /// A part of a text with the port and the folder of this world.
+    pub(crate) fn expanded(&self, part: &str) -> String {
+        let folder = self.folder.path().display().to_string();
+        part.replace("PORT", &self.port.address().port().to_string()).replace("DIR", &folder)
+    }
+
     /// What the configuration file holds.
     pub(crate) fn file(&self) -> String {
         fs::read_to_string(self.path("haproxy.cfg")).unwrap()
@@ -122,6 +131,17 @@ impl World {
 
     pub(crate) async fn client(&self) -> Client {
         Client::connect(self.settings()).await.unwrap()
+    }
+
+    /// How often HAProxy has reloaded, as its master counts it.
+    pub(crate) fn reloads(&self) -> u64 {
+        let mut stream = UnixStream::connect(self.path("master.sock")).unwrap();
+        stream.write_all(b"show proc\n").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let master = answer.lines().find(|line| line.split_whitespace().nth(1) == Some("master"));
+        master.and_then(|line| line.split_whitespace().nth(2)?.parse().ok()).unwrap()
     }
 
     /// Waits until no reload is due.

@@ -160,6 +160,33 @@ async fn one_that_fails_holds_up_no_other_and_says_what_happened_without_a_passw
 }
 
 #[tokio::test]
+async fn of_several_that_fail_each_says_why() {
+    let world = need!(World::new(Version::V3_4));
+    let serving = world.serve();
+    let (url, endpoint) = (address(&serving), shown(&serving));
+    let desired = world.folder.path().join("desired.cfg");
+    let text = fs::read_to_string(world.file()).unwrap().replace("weight 1", "weight 9");
+    fs::write(&desired, text).unwrap();
+    let wrong = url.replace(&serving.password, "geheim");
+    let dead = "http://127.0.0.1:1";
+    for verb in ["plan", "sync"] {
+        let ran = run(verb, &desired, &["--url", dead, "--url", &wrong, "--url", &url]);
+        assert_eq!(ran.code(), Some(1));
+        let err = ran.err();
+        let line = |of: &str| {
+            err.lines().find(|line| line.starts_with(&format!("{of}: failed: "))).unwrap_or_default()
+        };
+        assert!(line(dead).contains("can't be reached"), "{err}");
+        assert!(line(&endpoint).contains("401"), "{err}");
+        assert!(err.contains(&format!("{dead}: hint: ")) && err.contains("2 of 3 failed"), "{err}");
+        assert!(!err.contains("geheim"), "{err}");
+        assert!(ran.out().contains(&endpoint), "{}", ran.out());
+    }
+    assert_eq!(world.weight().await, Some(9), "the third one was brought there");
+    world.end().await;
+}
+
+#[tokio::test]
 async fn a_plan_in_a_file_is_carried_out_once_and_only_if_nothing_changed_since() {
     let world = need!(World::new(Version::V3_4));
     let serving = world.serve();

@@ -6,9 +6,10 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value as Json, json};
 use setpoint_testutils::wait::LIMIT;
-use setpoint_testutils::{Version, need, wait};
+use setpoint_testutils::{Proxy, Version, need, wait};
 
 use crate::World;
+use crate::sync::address;
 
 /// A command that watches; what it says is in a file.
 struct Watching {
@@ -18,10 +19,15 @@ struct Watching {
 
 impl Watching {
     fn start(world: &World, desired: &Path, more: &[&str]) -> Self {
+        let (program, file) = (world.program.display().to_string(), world.file().display().to_string());
+        let local = ["--local", "--haproxy", program.as_str(), "--config", file.as_str()];
+        Self::start_at(world, &local, desired, more)
+    }
+
+    fn start_at(world: &World, place: &[&str], desired: &Path, more: &[&str]) -> Self {
         let out = world.folder.path().join("watch.out");
         let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
-        command.args(["haproxy", "watch"]).arg(desired).args(["--json", "--local", "--haproxy"]);
-        command.arg(&world.program).arg("--config").arg(world.file());
+        command.args(["haproxy", "watch"]).arg(desired).arg("--json").args(place);
         command.args(["--timeout", "300", "--reload-timeout", "300"]).args(more);
         let child = command.stdout(fs::File::create(&out).unwrap()).stderr(Stdio::null()).spawn().unwrap();
         Self { child, out }
@@ -86,6 +92,32 @@ async fn what_changes_is_brought_there_and_what_somebody_else_changes_is_put_rig
     watching.event("as-desired", 1).await;
     assert_eq!(watching.events().iter().filter(|event| event["event"] == "failed").count(), 1);
     assert_eq!(world.weight().await, Some(3));
+    assert_eq!(watching.terminate(), Some(0));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn whoever_watches_keeps_the_connections_to_an_api() {
+    let world = need!(World::new(Version::V3_4));
+    let serving = world.serve();
+    let host = serving.url.trim_start_matches("http://").trim_end_matches("/v3").to_owned();
+    let proxy = Proxy::start(host.parse().unwrap()).await;
+    let url = address(&serving).replace(&host, &proxy.address().to_string());
+    let desired = world.folder.path().join("desired.cfg");
+    let text = fs::read_to_string(world.file()).unwrap();
+    fs::write(&desired, &text).unwrap();
+    let watching = Watching::start_at(&world, &["--url", &url], &desired, &["--interval", "1"]);
+    for weight in 2..6 {
+        fs::write(&desired, text.replace("weight 1", &format!("weight {weight}"))).unwrap();
+        watching.event("synced", weight - 1).await;
+    }
+    assert_eq!(proxy.connections(), 1, "four passes and more, one after the other");
+    // Whoever was gone is connected to again.
+    proxy.cut();
+    fs::write(&desired, text.replace("weight 1", "weight 7")).unwrap();
+    watching.event("failed", 1).await;
+    proxy.heal();
+    watching.event("synced", 5).await;
     assert_eq!(watching.terminate(), Some(0));
     world.end().await;
 }

@@ -67,7 +67,10 @@ async fn several_are_changed_one_after_the_other_and_none_where_one_does_not_ans
         &["--url", &url, "--url", "http://127.0.0.1:1", "--rolling", "1", "--settle", "0"],
     );
     assert_eq!((refused.code(), one.weight().await), (Some(1), Some(1)), "{}", refused.out());
-    assert!(refused.err().contains("(and 1 more)"), "{}", refused.err());
+    let err = refused.err();
+    assert!(err.contains("nothing was changed") && err.contains("2 of 2 failed"), "{err}");
+    let local = run("sync", &desired, &["--local", "--rolling", "1"]);
+    assert!(local.code() == Some(64) && local.err().contains("--url"), "{}", local.err());
     let rolled = run("sync", &desired, &["--url", &url, "--rolling", "1", "--settle", "0", "-v"]);
     assert_eq!((rolled.code(), one.weight().await), (Some(0), Some(2)), "{}", rolled.err());
     assert!(rolled.err().contains(&format!("{endpoint}: done, and well")), "{}", rolled.err());

@@ -100,7 +100,7 @@ pub(crate) struct HaproxySyncArgs {
 pub(crate) struct RollingArgs {
     /// Changes so many at a time, and the next ones only when these are well; one that is not gets its former text back, and no
     /// other is changed.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", requires = "urls", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) rolling: Option<u16>,
     /// How long one is watched before the next ones are changed, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 5, requires = "rolling", value_parser = clap::value_parser!(u64).range(0..=3600))]

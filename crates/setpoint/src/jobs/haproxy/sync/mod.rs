@@ -7,23 +7,23 @@ mod planfile;
 mod print;
 mod rolling;
 mod targets;
+mod tell;
 mod watch;
 
-use serde_json::Value as Json;
 use setpoint_dataplane::error::{Stage, SyncError};
 use setpoint_dataplane::sync::{self, SyncResult};
 use setpoint_dataplane::target::{ApiTarget, Target as _};
 
-use args::TargetArgs;
 pub(crate) use args::{HaproxyPlanArgs, HaproxySyncArgs, HaproxyWatchArgs};
 use planfile::PlanFile;
-use print::{done, done_json, failed_json, planned, planned_json};
-use targets::{Outcome, each, failed, until_signal};
+use print::{done, done_json, planned, planned_json};
+use targets::{Connections, Work, each, failed, until_signal};
+use tell::Teller;
 pub(crate) use watch::watch;
 
-use super::{error::Error, read};
+use super::read;
 use crate::error::CliError;
-use crate::report::{Report, print};
+use crate::report::Report;
 
 /// What `--detailed-exitcode` says of a HAProxy that differs.
 const CHANGES: u8 = 2;
@@ -31,10 +31,16 @@ const CHANGES: u8 = 2;
 pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliError> {
     let desired = args.target.desired(read(&args.target.desired, report)?.print())?;
     let options = args.target.options()?;
+    let teller = Teller::new(&args.target, report, planned, planned_json);
     let outcomes = until_signal(async |cancel| {
         let work =
             async |target: ApiTarget| sync::plan(&target, &desired, &options, cancel).await.map_err(failed);
-        each(&args.target, None, report, cancel, &work, &|_, _| None).await
+        let work = Work {
+            work: &work,
+            undone: &|_, _| None,
+            ended: &|endpoint, outcome| teller.ended(endpoint, outcome),
+        };
+        each(&args.target, &Connections::default(), None, report, cancel, &work).await
     })?;
     let is_changed = outcomes.iter().any(|(_, plan)| plan.as_ref().is_ok_and(|plan| !plan.is_empty()));
     if let Some(path) = &args.out {
@@ -45,7 +51,7 @@ pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliErro
             PlanFile::new(&desired, plans, planned_json).write(path)?;
         }
     }
-    let code = tell(&args.target, outcomes, planned, planned_json)?;
+    let code = teller.end(outcomes)?;
     Ok(if code == 0 && args.detailed_exitcode && is_changed { CHANGES } else { code })
 }
 
@@ -56,6 +62,7 @@ pub(crate) fn sync(args: &HaproxySyncArgs, report: Report) -> Result<u8, CliErro
     if let Some(rolling) = args.rolling.rolling() {
         return rolling::sync(args, &desired, &options, &rolling, planned.as_ref(), report);
     }
+    let teller = Teller::new(&args.target, report, done, done_json);
     let outcomes = until_signal(async |cancel| {
         let work = async |target: ApiTarget| {
             let endpoint = target.endpoint().to_owned();
@@ -70,9 +77,14 @@ pub(crate) fn sync(args: &HaproxySyncArgs, report: Report) -> Result<u8, CliErro
             }
             sync::sync(&target, &desired, &options, cancel).await
         };
-        each(&args.target, Some(&desired.text), report, cancel, &work, &undone).await
+        let work = Work {
+            work: &work,
+            undone: &undone,
+            ended: &|endpoint, outcome| teller.ended(endpoint, outcome),
+        };
+        each(&args.target, &Connections::default(), Some(&desired.text), report, cancel, &work).await
     })?;
-    tell(&args.target, outcomes, done, done_json)
+    teller.end(outcomes)
 }
 
 /// Why a sync that seemed to succeed did not: what HAProxy was told while it runs is asked about afterwards, and taken back where it
@@ -82,31 +94,4 @@ fn undone(result: &SyncResult, version: u64) -> Option<SyncError> {
         SyncError::new(Stage::ReadBack, "HAProxy refuses the configuration, and the former one is back")
             .hint("`haproxy -c` says why; `setpoint haproxy check` shows all that is wrong with a file")
     })
-}
-
-/// Prints what came of all URLs. Returns what the process exits with.
-fn tell<T>(
-    args: &TargetArgs,
-    outcomes: Vec<Outcome<T>>,
-    text: impl Fn(&str, &T) -> String,
-    json: impl Fn(&str, &T) -> Json,
-) -> Result<u8, CliError> {
-    let mut failed = Vec::new();
-    for (endpoint, outcome) in outcomes {
-        match outcome {
-            Ok(value) if args.json => print(&format!("{}\n", json(&endpoint, &value)))?,
-            Ok(value) => print(&text(&endpoint, &value))?,
-            Err(failure) => {
-                if args.json {
-                    print(&format!("{}\n", failed_json(&endpoint, &failure)))?;
-                }
-                failed.push((endpoint, failure.error));
-            }
-        }
-    }
-    let count = failed.len();
-    let Some((endpoint, error)) = failed.into_iter().next() else { return Ok(0) };
-    let message = format!("{endpoint}: {}", error.chain());
-    let more = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
-    Err(Error::Sync { message: message + &more, hints: error.hints.join("; ") }.into())
 }

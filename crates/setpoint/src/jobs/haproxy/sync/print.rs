@@ -82,6 +82,11 @@ pub(super) fn planned(endpoint: &str, plan: &SyncPlan) -> String {
         Some(why) => writeln!(text, "{endpoint}: one reload: {why}."),
         None => writeln!(text, "{endpoint}: no reload."),
     };
+    for cause in &plan.reload_causes {
+        if let Some(avoid) = &cause.avoid {
+            let _ = writeln!(text, "{endpoint}: hint: {} would take no reload {avoid}.", cause.what);
+        }
+    }
     text
 }
 
@@ -97,6 +102,7 @@ pub(super) fn planned_json(endpoint: &str, plan: &SyncPlan) -> Json {
         "files": files(&plan.files),
         "reloads": u8::from(plan.reload.is_some()),
         "reload_reason": plan.reload,
+        "reload_causes": plan.reload_causes,
     })
 }
 
@@ -137,6 +143,21 @@ pub(super) fn done(endpoint: &str, result: &SyncResult) -> String {
     text
 }
 
+/// What a sync had done that failed; nothing if that is nothing.
+pub(super) fn failed_text(endpoint: &str, result: &SyncResult) -> String {
+    let mut text = String::new();
+    for line in result.applied_operations.iter().chain(&result.applied_files) {
+        let _ = writeln!(text, "  {line}");
+    }
+    if !text.is_empty() {
+        let _ = writeln!(text, "{endpoint}: done before it failed.");
+    }
+    for warning in &result.warnings {
+        let _ = writeln!(text, "{endpoint}: warning: {warning}.");
+    }
+    text
+}
+
 pub(super) fn done_json(endpoint: &str, result: &SyncResult) -> Json {
     json!({
         "endpoint": endpoint,
@@ -144,6 +165,7 @@ pub(super) fn done_json(endpoint: &str, result: &SyncResult) -> Json {
         "mode": result.mode.as_str(),
         "operations": result.applied_operations,
         "files": result.applied_files,
+        "not_restorable": result.not_restorable,
         "repaired": result.repaired,
         "reload_triggered": result.reload_triggered,
         "reload_id": result.reload_id,

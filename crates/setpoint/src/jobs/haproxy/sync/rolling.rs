@@ -10,7 +10,7 @@ use super::args::HaproxySyncArgs;
 use super::planfile::PlanFile;
 use super::print::{done, done_json};
 use super::targets::{Outcome, connect_all, failed, until_signal};
-use super::tell;
+use super::tell::Teller;
 use crate::error::CliError;
 use crate::report::Report;
 
@@ -34,9 +34,18 @@ pub(super) fn sync(
         {
             return Ok(outcomes);
         }
-        Ok(rolled(&targets, desired, options, rolling, report, cancel).await)
+        // It may move while others are changed.
+        let options = |target: &ApiTarget| SyncOptions {
+            expected_version: planned.and_then(|planned| planned.version(target.endpoint())),
+            ..options.clone()
+        };
+        Ok(rolled(&targets, desired, &options, rolling, report, cancel).await)
     })?;
-    tell(&args.target, outcomes, done, done_json)
+    let teller = Teller::new(&args.target, report, done, done_json);
+    for (endpoint, outcome) in &outcomes {
+        teller.ended(endpoint, outcome)?;
+    }
+    teller.end(outcomes)
 }
 
 /// What is said of targets of which some do not answer: none is changed.
@@ -68,7 +77,7 @@ async fn moved(targets: &[ApiTarget], planned: &PlanFile) -> Option<Vec<Outcome<
 async fn rolled(
     targets: &[ApiTarget],
     desired: &Desired,
-    options: &SyncOptions,
+    options: &impl Fn(&ApiTarget) -> SyncOptions,
     rolling: &Rolling,
     report: Report,
     cancel: &CancellationToken,
@@ -78,7 +87,7 @@ async fn rolled(
             None => "begun",
             Some(Rolled::Done(_)) => "done, and well",
             Some(Rolled::Untouched) => "not touched",
-            Some(Rolled::Failed(_) | Rolled::Unwell { .. }) => "failed",
+            Some(Rolled::Failed { .. } | Rolled::Unwell { .. }) => "failed",
         };
         report.detail(|| format!("{}: {words}", target.endpoint()));
     };
@@ -91,7 +100,16 @@ async fn rolled(
 fn outcome(rolled: Rolled) -> Result<SyncResult, Box<FailedSync>> {
     match rolled {
         Rolled::Done(result) => Ok(result),
-        Rolled::Failed(error) => Err(error),
+        Rolled::Failed { failed, restored: None } => Err(failed),
+        Rolled::Failed { mut failed, restored: Some(restored) } => {
+            failed.error.hints.push(match restored {
+                Ok(_) => "it has its former configuration again".to_owned(),
+                Err(error) => {
+                    format!("its former configuration could not be restored: {}", error.error.chain())
+                }
+            });
+            Err(failed)
+        }
         Rolled::Untouched => {
             let error = SyncError::new(Stage::Apply, "not touched, because one before it failed");
             Err(failed(error))

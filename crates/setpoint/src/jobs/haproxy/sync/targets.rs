@@ -1,5 +1,8 @@
 //! Which HAProxy is meant: one or several behind an API, or the one of this machine.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use futures::future::join_all;
 use setpoint_dataplane::client::{Client, Settings};
 use setpoint_dataplane::error::{Cause, Stage, SyncError};
@@ -17,6 +20,36 @@ use crate::service::{Signals, runtime};
 
 /// What was found out, or done, at one HAProxy, by what it is called.
 pub(super) type Outcome<T> = (String, Result<T, Box<FailedSync>>);
+
+/// The APIs that were connected to, by URL: who looks again and again keeps its connections.
+#[derive(Debug, Default)]
+pub(super) struct Connections(Mutex<BTreeMap<String, ApiTarget>>);
+
+impl Connections {
+    async fn get(&self, url: &str, settings: Settings) -> Result<ApiTarget, SyncError> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned();
+        if let Some(target) = kept {
+            return Ok(target);
+        }
+        let target = connect(settings).await?;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(url.to_owned(), target.clone());
+        Ok(target)
+    }
+
+    /// Asks anew what is at the other end, the next time: after a failure it may be another one.
+    fn forget(&self, url: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(url);
+    }
+}
+
+/// What is done with each HAProxy.
+pub(super) struct Work<'w, T, W> {
+    pub(super) work: &'w W,
+    /// Why what seemed to succeed did not, by the version that stands in the end.
+    pub(super) undone: &'w dyn Fn(&T, u64) -> Option<SyncError>,
+    /// Is told what came of each as soon as that is known.
+    pub(super) ended: &'w dyn Fn(&str, &Result<T, Box<FailedSync>>) -> Result<(), CliError>,
+}
 
 /// Does something until it is done. A signal cancels it, and it is waited for its end.
 pub(super) fn until_signal<T>(
@@ -37,26 +70,35 @@ pub(super) fn until_signal<T>(
 
 /// Does something with each HAProxy that was named, all at once: one that fails holds up no other. With a text, they may be changed,
 /// and it is the first configuration of one that has none.
-pub(super) async fn each<T>(
+pub(super) async fn each<T, W: AsyncFn(ApiTarget) -> Result<T, Box<FailedSync>>>(
     args: &TargetArgs,
+    connections: &Connections,
     first: Option<&[u8]>,
     report: Report,
     cancel: &CancellationToken,
-    work: &impl AsyncFn(ApiTarget) -> Result<T, Box<FailedSync>>,
-    undone: &impl Fn(&T, u64) -> Option<SyncError>,
+    work: &Work<'_, T, W>,
 ) -> Result<Vec<Outcome<T>>, CliError> {
     #[cfg(feature = "dataplane")]
     if args.local.local {
         let purpose = first.map_or(Purpose::Look, Purpose::Change);
-        return Ok(vec![locally(args, purpose, report, cancel, work, undone).await?]);
+        let (endpoint, outcome) = locally(args, purpose, report, cancel, work).await?;
+        (work.ended)(&endpoint, &outcome)?;
+        return Ok(vec![(endpoint, outcome)]);
     }
     #[cfg(not(feature = "dataplane"))]
-    let _ = (first, report, cancel, undone);
-    let each = settings(args)?.into_iter().map(async |(url, settings)| match connect(settings).await {
-        Ok(target) => (target.endpoint().to_owned(), work(target).await),
-        Err(error) => (shown(url), Err(failed(error))),
+    let _ = (first, report, cancel, work.undone);
+    let each = settings(args)?.into_iter().map(async |(url, settings)| {
+        let (endpoint, outcome) = match connections.get(url, settings).await {
+            Ok(target) => (target.endpoint().to_owned(), (work.work)(target).await),
+            Err(error) => (shown(url), Err(failed(error))),
+        };
+        if outcome.is_err() {
+            connections.forget(url);
+        }
+        let told = (work.ended)(&endpoint, &outcome);
+        told.map(|()| (endpoint, outcome))
     });
-    Ok(join_all(each).await)
+    join_all(each).await.into_iter().collect()
 }
 
 /// How each API that was named is reached.
@@ -79,13 +121,12 @@ pub(super) async fn connect_all(args: &TargetArgs) -> Result<Vec<Outcome<ApiTarg
 
 /// Does something with the HAProxy of this machine.
 #[cfg(feature = "dataplane")]
-async fn locally<T>(
+async fn locally<T, W: AsyncFn(ApiTarget) -> Result<T, Box<FailedSync>>>(
     args: &TargetArgs,
     purpose: Purpose<'_>,
     report: Report,
     cancel: &CancellationToken,
-    work: &impl AsyncFn(ApiTarget) -> Result<T, Box<FailedSync>>,
-    undone: &impl Fn(&T, u64) -> Option<SyncError>,
+    work: &Work<'_, T, W>,
 ) -> Result<Outcome<T>, CliError> {
     let opened = cancel.run_until_cancelled(Local::open(&args.local, purpose, report)).await;
     let Some(opened) = opened else {
@@ -94,9 +135,9 @@ async fn locally<T>(
     };
     let local = opened?;
     let name = local.name.clone();
-    let mut outcome = work(local.target.clone()).await;
+    let mut outcome = (work.work)(local.target.clone()).await;
     if let (Some(version), Ok(done)) = (local.close().await, &outcome)
-        && let Some(error) = undone(done, version)
+        && let Some(error) = (work.undone)(done, version)
     {
         outcome = Err(failed(error));
     }

@@ -18,8 +18,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::args::HaproxyWatchArgs;
-use super::targets::{each, failed, until_signal};
-use super::{done, done_json, failed_json, planned, planned_json, undone};
+use super::print::failed_json;
+use super::targets::{Connections, Work, each, failed, until_signal};
+use super::{done, done_json, planned, planned_json, undone};
 use crate::error::CliError;
 use crate::jobs::haproxy::error::Error;
 use crate::jobs::haproxy::{is_stdin, read};
@@ -38,7 +39,8 @@ pub(crate) fn watch(args: &HaproxyWatchArgs, report: Report) -> Result<u8, CliEr
     until_signal(async |cancel| {
         let mut systemd = Systemd::from_environment();
         let _alive = systemd.keep_alive(|| 0);
-        let mut watch = Watch { args, report, said: BTreeMap::new(), wrong: String::new() };
+        let connections = Connections::default();
+        let mut watch = Watch { args, report, connections, said: BTreeMap::new(), wrong: String::new() };
         let mut pause = FIRST_PAUSE;
         while !cancel.is_cancelled() {
             let seen = Seen::of(args.target.sources());
@@ -98,6 +100,8 @@ impl Seen {
 struct Watch<'a> {
     args: &'a HaproxyWatchArgs,
     report: Report,
+    /// The APIs, which are asked in each pass by the same connections.
+    connections: Connections,
     /// What was said last of each HAProxy that is not as desired.
     said: BTreeMap<String, String>,
     /// What was wrong with the desired files when they were last read.
@@ -155,7 +159,10 @@ impl Watch<'_> {
         let args = self.args;
         let options = args.change.options(&args.target)?;
         let work = async |target: ApiTarget| sync::sync(&target, desired, &options, cancel).await;
-        let outcomes = each(&args.target, Some(&desired.text), self.report, cancel, &work, &undone).await?;
+        // What came of it is said in order, and once.
+        let work = Work { work: &work, undone: &undone, ended: &|_, _| Ok(()) };
+        let outcomes =
+            each(&args.target, &self.connections, Some(&desired.text), self.report, cancel, &work).await?;
         let mut is_well = true;
         for (endpoint, outcome) in outcomes {
             match outcome {
@@ -185,7 +192,8 @@ impl Watch<'_> {
         let options = args.change.options(&args.target)?;
         let work =
             async |target: ApiTarget| sync::plan(&target, desired, &options, cancel).await.map_err(failed);
-        let outcomes = each(&args.target, None, self.report, cancel, &work, &|_, _| None).await?;
+        let work = Work { work: &work, undone: &|_, _| None, ended: &|_, _| Ok(()) };
+        let outcomes = each(&args.target, &self.connections, None, self.report, cancel, &work).await?;
         let mut is_well = true;
         for (endpoint, outcome) in outcomes {
             match outcome {

@@ -1,22 +1,7 @@
-//! Families of changes, each from one configuration to another and back: the plan says beforehand whether HAProxy reloads, the
-//! process that serves shows whether it did, and a second sync finds nothing to do.
-
-use std::time::Duration;
-
-use setpoint_dataplane::costs::Weights;
-use setpoint_dataplane::files::AuxiliaryFiles;
-use setpoint_dataplane::sync::{Choice, Desired, SyncMode, SyncOptions, plan, sync};
-use setpoint_dataplane::target::{ApiTarget, Target as _};
-use setpoint_dataplane_api::Dialect;
-use setpoint_haproxy::model::Version;
-use setpoint_testutils::need;
-use setpoint_testutils::wait::LIMIT;
-use tokio_util::sync::CancellationToken;
-
-use crate::world::World;
+//! The changes: what stands for what in a configuration that has something of most kinds.
 
 /// What everything begins with.
-const BASE: &str = "userlist people\n  group staff users anna\n  user anna insecure-password one\n\n\
+pub(super) const BASE: &str = "userlist people\n  group staff users anna\n  user anna insecure-password one\n\n\
     resolvers dns\n  nameserver n1 127.0.0.1:5353\n\n\
     peers mates\n  peer one 127.0.0.1:10000\n\n\
     mailers post\n  mailer m1 127.0.0.1:25\n\n\
@@ -31,11 +16,11 @@ const BASE: &str = "userlist people\n  group staff users anna\n  user anna insec
     backend other\n  balance roundrobin\n  server o1 127.0.0.1:3\n";
 
 /// A change: its name, and what stands for what in the base. An empty text is put at the end.
-type Case = (&'static str, &'static [(&'static str, &'static str)]);
+pub(super) type Case = (&'static str, &'static [(&'static str, &'static str)]);
 
 const S2: &str = "  server s2 127.0.0.1:2 weight 10\n";
 
-const CASES: &[Case] = &[
+pub(super) const CASES: &[Case] = &[
     ("server-weight", &[("s1 127.0.0.1:1 weight 10", "s1 127.0.0.1:1 weight 30")]),
     ("server-address", &[("s1 127.0.0.1:1 ", "s1 127.0.0.2:1 ")]),
     ("server-port", &[("s1 127.0.0.1:1 ", "s1 127.0.0.1:9 ")]),
@@ -227,116 +212,3 @@ const CASES: &[Case] = &[
     ("conditional", &[("", "\n.if version_atleast(2.6)\nbackend cond\n  server c1 127.0.0.1:4\n.endif\n")]),
     ("comment", &[("  balance roundrobin\n  option", "  balance roundrobin # why\n  option")]),
 ];
-
-fn changed(case: &Case) -> String {
-    let mut text = BASE.to_owned();
-    for (old, new) in case.1.iter().filter(|(old, _)| !is_of_the_head(old)) {
-        if old.is_empty() {
-            text.push_str(new);
-        } else {
-            assert!(text.contains(old), "{}: {old:?} is not there", case.0);
-            text = text.replacen(old, new, 1);
-        }
-    }
-    text
-}
-
-/// What is changed in what every text begins with.
-fn is_of_the_head(old: &str) -> bool {
-    old.starts_with("global") || old.starts_with("  timeout connect") || old == "  mode http\n"
-}
-
-fn desired(world: &World, case: Option<&Case>) -> Desired {
-    let mut text = world.text(&case.map_or_else(|| BASE.to_owned(), changed));
-    for (old, new) in case.into_iter().flat_map(|case| case.1).filter(|(old, _)| is_of_the_head(old)) {
-        assert!(text.contains(old), "{old:?} is not there");
-        text = text.replacen(old, new, 1);
-    }
-    Desired { text: text.into_bytes(), files: AuxiliaryFiles::default() }
-}
-
-/// Goes through changes, there and back, on one HAProxy in one dialect: the n-th of each so many. There by the cheapest way, back by
-/// the rules of the document.
-pub(crate) async fn walk(
-    version: setpoint_testutils::Version,
-    dialect: Dialect,
-    (nth, of): (usize, usize),
-) -> Result<(), setpoint_testutils::Missing> {
-    let first = BASE.replace("  errorfile 503 DIR/503.http\n", "");
-    let world = World::start_on(version, dialect, &first).await?;
-    std::fs::write(world.path("503.http"), "HTTP/1.0 503 no\r\n\r\n").unwrap();
-    let target = ApiTarget::new(world.client().await).await.unwrap();
-    let options = SyncOptions {
-        timeout: LIMIT,
-        reload_verification_timeout: LIMIT,
-        reload_poll_interval: Duration::from_millis(20),
-        fallback_to_raw: false,
-        ..SyncOptions::default()
-    };
-    let cancel = CancellationToken::new();
-    sync(&target, &desired(&world, None), &options, &cancel).await.unwrap();
-    let mut wrong = Vec::new();
-    for case in CASES.iter().skip(nth).step_by(of) {
-        let haproxy = target.context().haproxy;
-        // HAProxy 2.6 has none.
-        if case.0 == "crt-store" && haproxy < Version::V3_0 {
-            continue;
-        }
-        let cheapest = SyncOptions { choice: Choice::Cheapest(Weights::default()), ..options.clone() };
-        for (way, desired, options) in
-            [("there", desired(&world, Some(case)), &cheapest), ("back", desired(&world, None), &options)]
-        {
-            let name = format!("{} {way}, HAProxy {haproxy}, API {}", case.0, dialect.version());
-            let planned = plan(&target, &desired, options, &cancel).await.unwrap();
-            let before = target.process().await.unwrap();
-            let result = match sync(&target, &desired, options, &cancel).await {
-                Ok(result) => result,
-                Err(failed) => {
-                    wrong.push(format!("{name}: {}", failed.error.chain()));
-                    continue;
-                }
-            };
-            world.settled().await;
-            let reloaded = target.process().await.unwrap().pid != before.pid;
-            let again = sync(&target, &desired, options, &cancel).await;
-            let is_done =
-                again.is_ok_and(|again| again.applied_operations.is_empty() && !again.reload_triggered);
-            let expected = (reloaded, reloaded, planned.mode.unwrap_or_default(), true);
-            let found = (planned.reload.is_some(), result.reload_triggered, result.mode, is_done);
-            if found != expected || result.mode == SyncMode::RawFallback {
-                wrong.push(format!(
-                    "{name}: {found:?}, not {expected:?}: {:?} {:?}",
-                    planned.reload, result.applied_operations
-                ));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    world.end().await;
-    Ok(())
-}
-
-// Each has a HAProxy of its own, so that one walks while the other waits for a reload.
-
-#[tokio::test]
-async fn one_half_of_all_families_of_changes_is_carried_over_there_and_back() {
-    need!(walk(setpoint_testutils::Version::V3_4, Dialect::default(), (0, 2)).await);
-}
-
-#[tokio::test]
-async fn the_other_half_of_all_families_of_changes_is_carried_over_there_and_back() {
-    need!(walk(setpoint_testutils::Version::V3_4, Dialect::default(), (1, 2)).await);
-}
-
-// Others take a share each; `cargo xtask soak sync` takes all of them.
-
-#[tokio::test]
-async fn families_of_changes_are_carried_over_by_an_old_api_and_an_old_haproxy() {
-    need!(walk(setpoint_testutils::Version::V3_0, Dialect::ALL[0], (0, 3)).await);
-    need!(walk(setpoint_testutils::Version::V2_6, Dialect::ALL[0], (1, 3)).await);
-}
-
-#[tokio::test]
-async fn families_of_changes_are_carried_over_in_between() {
-    need!(walk(setpoint_testutils::Version::V3_2, Dialect::ALL[2], (2, 3)).await);
-}

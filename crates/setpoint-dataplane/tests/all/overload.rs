@@ -1,0 +1,70 @@
+//! An API that takes no more for a while.
+
+use std::time::{Duration, Instant};
+
+use setpoint_dataplane::client::{ApiError, Client, Settings};
+use setpoint_dataplane::files::AuxiliaryFiles;
+use setpoint_dataplane::sync::{Desired, sync};
+use setpoint_dataplane::target::ApiTarget;
+use setpoint_dataplane_api::Dialect;
+use setpoint_testutils::need;
+use tokio_util::sync::CancellationToken;
+
+use crate::fake::{Fake, hello};
+use crate::sync::{TEXT, error, options, run, world};
+
+#[tokio::test]
+async fn an_api_that_takes_no_more_is_asked_again_when_it_says() {
+    let mut refused = 0;
+    let fake = Fake::start(move |asked| {
+        if let Some(said) = hello("v3.2.4", asked) {
+            return said;
+        }
+        refused += 1;
+        if refused <= 2 {
+            return (429, "retry-after: 1", "{\"code\":429,\"message\":\"too many\"}".to_owned());
+        }
+        (201, "", "{\"_version\":1,\"id\":\"t\",\"status\":\"in_progress\"}".to_owned())
+    })
+    .await;
+    let client = Client::connect(Settings::new(&fake.url)).await.unwrap();
+    let started = Instant::now();
+    assert_eq!(client.begin(1).await.unwrap().id, "t");
+    assert!(started.elapsed() >= Duration::from_secs(2), "it was waited for as long as the API said");
+    assert_eq!(fake.calls().iter().filter(|call| call.contains("transactions")).count(), 3);
+}
+
+#[tokio::test]
+async fn an_api_that_never_takes_more_is_an_error_that_says_what_to_do() {
+    let fake = Fake::start(|asked| {
+        let busy = || (429, "retry-after: 1", "{\"code\":429,\"message\":\"too many\"}".to_owned());
+        hello("v3.2.4", asked).unwrap_or_else(busy)
+    })
+    .await;
+    let settings = Settings { timeout: Duration::from_millis(1500), ..Settings::new(&fake.url) };
+    let target = ApiTarget::new(Client::connect(settings).await.unwrap()).await.unwrap();
+    let desired = Desired { text: b"backend b\n".to_vec(), files: AuxiliaryFiles::default() };
+    let (error, _) = error(sync(&target, &desired, &options(), &CancellationToken::new()).await);
+    assert!(error.hints.iter().any(|hint| hint.contains("takes no more")), "{:?}", error.hints);
+    assert!(matches!(error.cause(), Some(ApiError::Overloaded { .. })), "{}", error.chain());
+    assert!(error.chain().contains("too many"), "{}", error.chain());
+}
+
+#[tokio::test]
+async fn a_sync_waits_until_another_transaction_has_ended_where_there_are_too_many() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let client = target.inner.client();
+    let mut open = Vec::new();
+    for _ in 0..20 {
+        open.push(client.begin(7).await.unwrap().id);
+    }
+    let desired = world.text(&TEXT.replace("roundrobin", "leastconn"));
+    let options = options();
+    let ends = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        client.abort(&open[0]).await.unwrap();
+    };
+    let (synced, ()) = tokio::join!(run(&target, &desired, &options), ends);
+    assert!(synced.unwrap().success);
+    world.end().await;
+}

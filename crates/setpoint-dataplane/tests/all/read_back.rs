@@ -1,0 +1,102 @@
+//! What was written is read back, and what nobody has seen is no success.
+
+use std::time::Duration;
+
+use setpoint_dataplane::client::{Client, Settings};
+use setpoint_dataplane::error::{ConnectionError, Stage};
+use setpoint_dataplane::sync::{SyncMode, SyncOptions};
+use setpoint_dataplane_api::Dialect;
+use setpoint_haproxy::text::Document;
+use setpoint_testutils::need;
+
+use crate::counting::Fault;
+use crate::sync::{TEXT, error, is_done, options, run, target, world};
+use crate::world::World;
+
+#[tokio::test]
+async fn fine_grained_sync_captures_post_sync_version() {
+    for dialect in [Dialect::ALL[0], Dialect::default()] {
+        let (world, target) = need!(world(dialect).await);
+        let desired = world.text(&TEXT.replace("roundrobin", "leastconn"));
+        let result = run(&target, &desired, &options()).await.unwrap();
+        let version = target.inner.client().configuration_version().await.unwrap();
+        assert_eq!((result.mode, result.post_sync_version), (SyncMode::FineGrained, Some(version)));
+        // What was captured spares the next one a fetch.
+        let cached = Some((Document::parse(desired.as_bytes()), version));
+        target.calls();
+        run(&target, &desired, &SyncOptions { cached, ..options() }).await.unwrap();
+        assert_eq!((target.count("version"), target.count("read")), (1, 0));
+        world.end().await;
+    }
+}
+
+#[tokio::test]
+async fn connection_refused_triggers_retry() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    target.fail("version", [Fault::Refused, Fault::Refused]);
+    let cached = Some((Document::parse(world.file().as_bytes()), 7));
+    let result = run(&target, &world.text(TEXT), &SyncOptions { cached, ..options() }).await.unwrap();
+    assert!(result.success);
+    assert_eq!((target.count("version"), target.count("read")), (3, 0), "the third one was answered");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_reload_that_nobody_has_seen_is_no_success() {
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    // An API that was restarted calls a reload a success of which it has never heard.
+    target.forgets = true;
+    let options = SyncOptions { reload_verification_timeout: Duration::from_millis(100), ..options() };
+    let desired =
+        world.text(&(TEXT.to_owned() + "\nbackend more\n  balance source\n  server m1 127.0.0.1:3\n"));
+    let (error, result) = error(run(&target, &desired, &options).await);
+    assert_eq!(error.stage, Stage::ReloadVerification, "{}", error.chain());
+    assert!(error.chain().contains("the same process serves as before"), "{}", error.chain());
+    assert!(!result.reload_verified);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_push_that_makes_another_version_than_the_next_is_a_conflict() {
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    let options = SyncOptions { raw_push_threshold: 1, ..options() };
+    let desired = world.text(&(TEXT.replace("roundrobin", "leastconn") + "\nbackend more\n"));
+    // Where the API does not tell the version, it is asked for.
+    target.is_silent = true;
+    let result = run(&target, &desired, &options).await.unwrap();
+    assert_eq!((result.retries, result.post_sync_version, target.count("version")), (0, Some(8), 1));
+    // Somebody else's push comes between: what is there is read again, and is what is desired.
+    let text = world.text(&(TEXT.to_owned() + "\nbackend most\n"));
+    target.skips_to = Some(12);
+    let result = run(&target, &text, &options).await.unwrap();
+    assert_eq!((result.retries, target.count("push")), (1, 2), "{result:?}");
+    is_done(&target, &text).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_an_api_drops_of_a_text_is_an_error_that_shows_it() {
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    target.drops = Some("  http-request deny\n");
+    let options = SyncOptions { raw_push_threshold: 1, ..options() };
+    let text = TEXT.replace("  default_backend", "  http-request deny\n  default_backend");
+    let (error, _) = error(run(&target, &world.text(&(text + "\nbackend more\n")), &options).await);
+    assert_eq!(error.stage, Stage::ReadBack, "{}", error.chain());
+    assert!(error.chain().contains("http_request_rule/0"), "{}", error.chain());
+    world.end().await;
+}
+
+#[tokio::test]
+async fn nobody_there_is_an_error_that_names_the_endpoint() {
+    let world = need!(World::start(Dialect::default(), TEXT).await);
+    let settings = Settings { url: "http://127.0.0.1:1".to_owned(), ..world.settings() };
+    let refused = Client::connect(settings).await.unwrap_err();
+    assert!(refused.to_string().contains("127.0.0.1:1"), "{refused}");
+    let target = target(&world).await;
+    target.fail("read", [Fault::Refused]);
+    let (error, _) = error(run(&target, &world.text(TEXT), &options()).await);
+    assert_eq!(error.stage, Stage::Connect);
+    assert_eq!(error.cause::<ConnectionError>().unwrap().endpoint, "http://nobody");
+    assert!(!error.hints.is_empty());
+    world.end().await;
+}
