@@ -42,6 +42,10 @@ pub(crate) struct Attributes {
     pub(crate) secret_if: Vec<SecretIf>,
     /// Of an option: what it sets. Of those that set the same, the last holds.
     pub(crate) sets: Vec<&'static str>,
+    /// Of an option: to what it adds something. Of those that add to the same, the order counts beside one that takes away.
+    pub(crate) adds_to: Vec<&'static str>,
+    /// Of the opposite of an option that toggles: whether it takes away from what others add to.
+    pub(crate) takes_away: bool,
     /// The lines among which its place matters.
     pub(crate) sequences: Vec<Sequence>,
     /// What holds where it is not given, by version.

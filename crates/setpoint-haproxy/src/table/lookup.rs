@@ -308,8 +308,10 @@ impl Directives {
             let (_, value) = stated.find(|(field, _)| mentions(&row.items, *field))?;
             let text = value.as_str()?;
             let is_static = rule.values.is_empty() || rule.values.contains(&text);
+            // A value that does not decide is not shown: it may be a secret.
             is_static.then(|| match text {
                 "enabled" => row.start(),
+                _ if rule.values.is_empty() => row.start(),
                 text => format!("{} {text}", row.start()),
             })
         })
@@ -338,11 +340,14 @@ impl Directives {
     /// Returns the fields of such an object whose values no other may have.
     pub(crate) fn distinct(&self, kind: ObjectKind) -> Vec<(Field, Distinct)> {
         let mut found = Vec::new();
-        let options = self.rows.iter().filter(|row| row.owners.contains(&kind)).flat_map(Row::options);
-        for (option, distinct) in options.filter_map(|option| Some((option, option.attributes.distinct?))) {
-            let mut fields = Vec::new();
-            collect_fields(&option.items, &mut fields);
-            found.extend(fields.into_iter().map(|field| (field, distinct)));
+        for row in self.rows.iter().filter(|row| row.owners.contains(&kind)) {
+            let options = row.options().map(|option| (option.attributes.distinct, &option.items));
+            for (distinct, items) in std::iter::once((row.attributes.distinct, &row.items)).chain(options) {
+                let Some(distinct) = distinct else { continue };
+                let mut fields = Vec::new();
+                collect_fields(items, &mut fields);
+                found.extend(fields.into_iter().map(|field| (field, distinct)));
+            }
         }
         found
     }
@@ -476,7 +481,7 @@ impl Directives {
 }
 
 /// Returns whether fields state what some items stand for.
-fn is_stated(items: &[Item], fields: &Fields) -> bool {
+pub(super) fn is_stated(items: &[Item], fields: &Fields) -> bool {
     let is = |field: Field, expected: &str| fields.get(field).and_then(Value::as_str) == Some(expected);
     let mut states = items.iter().filter_map(|item| match item {
         Item::Constant { field, value, .. } | Item::Value { field, ty: Type::Always(value), .. } => {

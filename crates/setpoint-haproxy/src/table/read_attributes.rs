@@ -45,6 +45,7 @@ impl Compiler {
                     None => self.error(line, "nothing repeats so"),
                 },
                 ("sets", names) => read.sets = parts(names, ','),
+                ("adds-to", names) => read.adds_to = parts(names, ','),
                 ("sequence", text) => read.sequences.push(sequence(text)),
                 ("secret", path) => match self.owned(&fields, path, prefix, line) {
                     Some(field) => read.secret.push(field),
