@@ -5,8 +5,8 @@ use std::cell::{OnceCell, RefCell};
 use rustc_hash::{FxHashMap, FxHashSet};
 use setpoint_plan::Runtime;
 
-use super::runtime::{RuntimeContext, address};
-use crate::model::{Context, Field, Object, ObjectKind, Value, section_model};
+use super::runtime::{RuntimeContext, address, base_of_servers, is_enabled};
+use crate::model::{Context, Field, Fields, Object, ObjectKind, Value, section_model};
 use crate::table::address::{Reached, lacks_port, reached};
 use crate::table::facts::{Base, facts};
 use crate::table::grammar::{Entry, first_word};
@@ -60,8 +60,17 @@ impl RuntimeContext<'_> {
         }
         let mut governing = std::iter::once(object).chain(governing);
         let refused = governing.find_map(|object| self.static_value(object));
-        refused.map_or(Runtime::Yes, |(field, value)| {
-            Runtime::no(format!("a backend with `{field} {value}` can't be added at runtime"))
+        if let Some((field, value)) = refused {
+            return Runtime::no(format!("a backend with `{field} {value}` can't be added at runtime"));
+        }
+        let distinct = directives().distinct(ObjectKind::Backend).into_iter();
+        let mut everywhere = distinct.filter(|(_, distinct)| *distinct == Distinct::Everywhere);
+        let taken = everywhere.find_map(|(field, _)| {
+            let value = object.fields.get(field)?;
+            self.named.is_taken(value.as_str()?).then_some((field, value))
+        });
+        taken.map_or(Runtime::Yes, |(field, value)| {
+            Runtime::no(format!("something else may have its `{field} {value}` while HAProxy runs"))
         })
     }
 
@@ -87,7 +96,13 @@ impl RuntimeContext<'_> {
         if let Some(line) = line {
             return Some(format!("a server can't be added at runtime beside `{line}`"));
         }
-        let whole = self.effective(new);
+        if let Some(refused) = self.mixes(new) {
+            return Some(refused);
+        }
+        let whole = self.added(new);
+        if let Some(refused) = self.unnamed(&whole, &governing) {
+            return Some(refused);
+        }
         if let Some(refused) = self.unmet(&whole, &governing).or_else(|| self.taken(&whole)) {
             return Some(refused);
         }
@@ -119,6 +134,40 @@ impl RuntimeContext<'_> {
         let tracked = whole.get("track").and_then(Value::as_str).filter(|tracked| !self.is_there(tracked));
         tracked.map(|tracked| {
             format!("it tracks `{tracked}`, which is not there with a check when HAProxy starts")
+        })
+    }
+
+    /// A server that comes, with what it takes over in a file from elsewhere: it is told all of that.
+    pub(super) fn added(&self, server: &Object) -> Object {
+        let mut whole = self.effective(server);
+        directives().follow(&mut whole, self.version);
+        whole
+    }
+
+    /// Why a server can't be added whose words add to those of `default-server`, or mean something else behind them: HAProxy is told
+    /// each word once, in the order of the table.
+    fn mixes(&self, new: &Object) -> Option<String> {
+        let section = self.new.or(self.old).and_then(|model| model.object.as_ref());
+        let inherited = section.into_iter().chain(&self.defaults);
+        let bases: Vec<Fields> = inherited.map(|object| base_of_servers(object).fields).collect();
+        let rows = || directives().rows(ObjectKind::Server, self.version);
+        let mixes = bases.iter().enumerate().any(|(at, base)| {
+            let nearer = std::iter::once(&new.fields).chain(bases.get(..at).unwrap_or_default());
+            nearer.into_iter().any(|own| rows().any(|row| row.adds_options(base, own)))
+        });
+        mixes.then(|| "its words and those of `default-server` can't be told as one line".to_owned())
+    }
+
+    /// Why a server can't be added that takes its name for TLS from the requests.
+    fn unnamed(&self, whole: &Object, governing: &[&Object]) -> Option<String> {
+        let is_named =
+            whole.get("sni").is_some() || whole.get("sni_auto").and_then(Value::as_str) == Some("disabled");
+        let is_unnamed = !self.version.names_added_servers()
+            && is_enabled(whole, "ssl")
+            && !is_named
+            && self.is_provided(Resource::HttpMode, governing);
+        is_unnamed.then(|| {
+            format!("HAProxy {} takes no name for TLS from requests where a server is added", self.version)
         })
     }
 

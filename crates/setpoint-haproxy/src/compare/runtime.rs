@@ -217,7 +217,7 @@ impl RuntimeContext<'_> {
     /// A server that comes, changes or goes, with what `default-server` lines say.
     pub(super) fn whole_server(&self, change: &ChildChange<'_>) -> Option<Object> {
         let server = change.new.or(change.old).filter(|_| change.kind == ObjectKind::Server)?;
-        Some(self.effective(server))
+        Some(if change.old.is_none() { self.added(server) } else { self.effective(server) })
     }
 
     /// A server with what `default-server` lines say, which a running HAProxy has to be told as well.
@@ -301,15 +301,26 @@ fn with_default_server(server: &Object, section: Option<&SectionModel>, defaults
     let mut whole = server.clone();
     // What a section says wins over what its `defaults` say.
     let own = section.and_then(|model| model.object.as_ref());
-    for (field, value) in own.into_iter().chain(defaults).flat_map(|object| &object.fields) {
-        let path = field.path().strip_prefix("default_server.");
-        let own = path.and_then(|path| directives().field(server.kind, path));
-        let own = own.filter(|own| !directives().is_ignored_default(server.kind, *own, value));
-        if let Some(own) = own.filter(|own| whole.fields.get(*own).is_none()) {
-            whole.fields.set(own, value.clone());
+    for (field, value) in own.into_iter().chain(defaults).flat_map(|object| base_of_servers(object).fields) {
+        if whole.fields.get(field).is_none() {
+            whole.fields.set(field, value);
         }
     }
     whole
+}
+
+/// What the `default-server` lines of a section say of its servers.
+pub(super) fn base_of_servers(section: &Object) -> Object {
+    let mut base = Object::new(ObjectKind::Server);
+    for (field, value) in &section.fields {
+        let path = field.path().strip_prefix("default_server.");
+        let own = path.and_then(|path| directives().field(ObjectKind::Server, path));
+        if let Some(own) = own.filter(|own| !directives().is_ignored_default(ObjectKind::Server, *own, value))
+        {
+            base.fields.set(own, value.clone());
+        }
+    }
+    base
 }
 
 /// The attribute that HAProxy has not to be told: the comment of a line.
@@ -327,7 +338,7 @@ fn rule_of(kind: ObjectKind, path: &str) -> Option<RuntimeRule> {
 }
 
 /// Returns whether an object has something switched on.
-fn is_enabled(object: &Object, path: &str) -> bool {
+pub(super) fn is_enabled(object: &Object, path: &str) -> bool {
     object.get(path).and_then(Value::as_str) == Some("enabled")
 }
 

@@ -36,6 +36,13 @@ pub(crate) struct Attributes {
     pub(crate) static_servers: Option<StaticServers>,
     /// The same of the opposite of an option that toggles.
     pub(crate) dynamic_no: Option<Versions>,
+    /// Of an option: the paths of those of which one switches it on as well where a file has both, and not in what is added to a
+    /// running HAProxy.
+    pub(crate) follows: Vec<&'static str>,
+    /// The path of the option beside which it follows others.
+    pub(crate) follows_beside: Option<&'static str>,
+    /// The paths of the values beside which it does not.
+    pub(crate) follows_unless: Vec<&'static str>,
     /// The fields that are never shown.
     pub(crate) secret: Vec<Field>,
     /// Where another value tells whether it is a secret: the field, and what its value holds then.

@@ -1,10 +1,10 @@
 //! What holds where nothing is stated.
 
 use super::build::fields_of;
-use super::grammar::{Item, Type};
+use super::grammar::{Entry, Item, Type};
 use super::shape::mentions;
 use super::{Directives, Row, Slot, Unless, read};
-use crate::model::{Field, ObjectKind, Value, Version};
+use crate::model::{Field, Object, ObjectKind, Value, Version};
 
 impl Directives {
     /// Returns where the default of a field does not hold.
@@ -72,6 +72,28 @@ impl Directives {
             }
         }
         found
+    }
+
+    /// States of an object that is added to a running HAProxy what others of its options switch on where a file has it.
+    pub(crate) fn follow(&self, object: &mut Object, version: Version) {
+        let kind = object.kind;
+        let follows =
+            |option: &&Entry| option.versions.contains(version) && !option.attributes.follows.is_empty();
+        for option in self.rows(kind, version).flat_map(Row::options).filter(follows) {
+            let attributes = &option.attributes;
+            let is_on =
+                |path: &&str| object.get(path).is_some_and(|value| value.as_str() != Some("disabled"));
+            let is_stated = |path: &&str| object.get(path).is_some_and(|value| value.as_int() != Some(0));
+            let holds = attributes.follows.iter().any(is_on)
+                && attributes.follows_beside.is_none_or(|path| is_on(&path))
+                && !attributes.follows_unless.iter().any(is_stated);
+            for field in fields_of(&option.items).into_iter().filter(|_| holds) {
+                let stated = object.fields.get(field);
+                if stated.is_none() || stated == self.default(kind, field, version).as_ref() {
+                    object.fields.set(field, Value::Text("enabled".into()));
+                }
+            }
+        }
     }
 
     /// Returns whether HAProxy ignores a value of such an object in what others start from, such as `default-server`.

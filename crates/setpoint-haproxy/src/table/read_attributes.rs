@@ -77,6 +77,9 @@ impl Compiler {
                 }
                 ("dynamic-yes", "") => read.dynamic = Some(versions),
                 ("dynamic-no", "") => read.dynamic_no = Some(versions),
+                ("follows", paths) => read.follows = parts(paths, '|'),
+                ("follows-beside", path) => read.follows_beside = Some(path),
+                ("follows-unless", paths) => read.follows_unless = parts(paths, '|'),
                 ("refused", "") => read.refused = true,
                 ("instead", "") => read.text = Some(Text::Instead),
                 ("single", "") => read.several = Multiplicity::One,
