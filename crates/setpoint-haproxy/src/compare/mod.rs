@@ -26,6 +26,7 @@
 //! # Ok::<(), setpoint_haproxy::compare::CompareError>(())
 //! ```
 
+mod added;
 mod apply;
 mod as_text;
 mod below;
@@ -516,7 +517,7 @@ impl<'a> Comparison<'a> {
             defaults: self.defaults_of(self.new, to),
             documents: [self.old.document, self.new.document],
             named: self.named,
-            found: runtime::Found::default(),
+            found: added::Found::default(),
         }
     }
 

@@ -37,15 +37,31 @@ pub(super) fn line_for(view: &View<'_>, kind: ObjectKind, index: u32) -> u32 {
 
 /// The edits that put ACLs above a line that is to name them. Those before them in their list go with them.
 pub(super) fn raised_acls(view: &View<'_>, object: &Object, line: u32) -> Vec<LineEdit> {
-    let mut last = None;
-    for name in acl_names(object) {
-        let mut places = view.named(ObjectKind::Acl, &name).map(|(line, _)| line);
-        // Several lines make up one ACL, and the first is enough for HAProxy to know it.
-        if let Some(place) = places.next().filter(|place| *place > line) {
-            last = last.max(Some(place));
-        }
-    }
-    let Some(last) = last else { return Vec::new() };
+    raised(view, &acl_names(object), line)
+}
+
+/// The edits that put ACLs above lines that are to name them, each with its number.
+pub(super) fn acls_raised_above(view: &View<'_>, lines: &[(u32, &[u8])]) -> Vec<LineEdit> {
+    let below = lines.iter().filter_map(|(line, text)| {
+        let mut names = names_of(text);
+        names.retain(|name| view.first_acl(name).is_some_and(|place| place > *line));
+        (!names.is_empty()).then_some((*line, names))
+    });
+    let below: Vec<(u32, Vec<String>)> = below.collect();
+    let first = below.iter().map(|(line, _)| *line).min();
+    let names: Vec<String> = below.into_iter().flat_map(|(_, names)| names).collect();
+    first.map(|line| raised(view, &names, line)).unwrap_or_default()
+}
+
+/// The line before which one that names ACLs can stand; `before` where it names none that stand below.
+pub(super) fn behind_its_acls(view: &View<'_>, text: &[u8], before: u32) -> u32 {
+    let acls = names_of(text).into_iter().filter_map(|name| view.first_acl(&name));
+    acls.map(|place| place + 1).fold(before, u32::max)
+}
+
+fn raised(view: &View<'_>, names: &[String], line: u32) -> Vec<LineEdit> {
+    let places = names.iter().filter_map(|name| view.first_acl(name));
+    let Some(last) = places.filter(|place| *place > line).max() else { return Vec::new() };
     let mut edits = Vec::new();
     let acls = view.all(ObjectKind::Acl).map(|(line, _)| line);
     for number in acls.filter(|number| (line..=last).contains(number)) {
@@ -57,6 +73,13 @@ pub(super) fn raised_acls(view: &View<'_>, object: &Object, line: u32) -> Vec<Li
     edits
 }
 
+/// The names that may be those of ACLs in the condition of a line.
+fn names_of(line: &[u8]) -> Vec<String> {
+    let words = std::str::from_utf8(line).ok().and_then(split).unwrap_or_default();
+    let condition = words.iter().position(|word| word == "if" || word == "unless");
+    names_in(words.get(condition.map_or(words.len(), |at| at + 1)..).unwrap_or_default())
+}
+
 /// The names that may be those of ACLs in the conditions of an object.
 fn acl_names(object: &Object) -> Vec<String> {
     let mut names = Vec::new();
@@ -65,14 +88,21 @@ fn acl_names(object: &Object) -> Vec<String> {
         if !field.path().ends_with("cond_test") {
             continue;
         }
-        let mut nested = false;
-        for word in split(test).unwrap_or_default() {
-            match word.trim_start_matches('!') {
-                "{" => nested = true,
-                "}" => nested = false,
-                name if !nested && !name.is_empty() => names.push(name.to_owned()),
-                _ => {}
-            }
+        names.extend(names_in(&split(test).unwrap_or_default()));
+    }
+    names
+}
+
+/// The names of ACLs among the words of a condition.
+fn names_in(words: &[String]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut nested = false;
+    for word in words {
+        match word.trim_start_matches('!') {
+            "{" => nested = true,
+            "}" => nested = false,
+            name if !nested && !name.is_empty() => names.push(name.to_owned()),
+            _ => {}
         }
     }
     names

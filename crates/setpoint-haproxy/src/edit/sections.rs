@@ -63,6 +63,7 @@ impl Editor<'_> {
             };
             return Err(EditError::WrongPlace { kind: kind.kind, section: other });
         }
+        self.is_whole(index, key)?;
         if renamed.name != key.name {
             self.is_free(&renamed)?;
         }
@@ -102,9 +103,19 @@ impl Editor<'_> {
         Ok(())
     }
 
+    /// Refuses a section with a line that decides over others, such as `.else`: what follows would be read otherwise without it.
+    fn is_whole(&self, index: usize, key: &SectionKey) -> Result<(), EditError> {
+        let section = self.document.sections().get(index).filter(|_| self.judges);
+        if section.is_some_and(|section| section.is_conditional()) {
+            return Err(EditError::TextOnly { section: key.clone(), why: TextOnly::Conditional });
+        }
+        Ok(())
+    }
+
     /// Deletes a section with all that stands in it.
     pub fn delete_section(&mut self, key: &SectionKey) -> Result<(), EditError> {
         let index = self.at(key)?;
+        self.is_whole(index, key)?;
         if self.document.splice(index, 1, b"") {
             self.index.removed(key, index);
         } else {

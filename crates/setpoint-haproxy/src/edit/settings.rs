@@ -8,6 +8,7 @@ use super::Editor;
 use super::children::bare;
 use super::error::EditError;
 use super::key::SectionKey;
+use super::place::{acls_raised_above, behind_its_acls};
 use super::view::View;
 use crate::model::{Fold, Object, OwnLine};
 use crate::table::directives;
@@ -102,6 +103,15 @@ impl Editor<'_> {
                 None => LineEdit::Delete { line: *line },
             });
         }
+        let replaced: Vec<(u32, &[u8])> = edits
+            .iter()
+            .filter_map(|edit| match edit {
+                LineEdit::Replace { line, text } => Some((*line, text.as_slice())),
+                _ => None,
+            })
+            .collect();
+        let raised = acls_raised_above(view, &replaced);
+        edits.extend(raised);
         let new_lines = wanted.iter().filter(|text| missing.contains(text.as_slice())).cloned().collect();
         edits.extend(insertions(new_lines, view, last_own + 1));
         Ok(edits)
@@ -146,18 +156,29 @@ fn subject_words(line: &[u8]) -> Vec<&[u8]> {
     words.take(if several { 2 } else { 1 }).collect()
 }
 
-/// New lines; what others start from comes before these.
+/// New lines; what others start from comes before these, and a condition behind the ACLs that it names.
 fn insertions(lines: Vec<Vec<u8>>, view: &View<'_>, before: u32) -> Vec<LineEdit> {
     let section = facts().section(view.section.kind());
-    let place = |text: &[u8]| {
+    // Lines with conditions stay in their order.
+    let mut conditions = before;
+    let mut place = |text: &[u8]| {
         let keyword = text.split(|&byte| byte == b' ').next().unwrap_or_default();
         match section.base(&String::from_utf8_lossy(keyword)) {
             Some(Base::Is { name: base, .. }) => {
                 let first = view.first_of(|kind| facts().is_based_on(kind, base));
                 first.map_or(before, |first| first.min(before))
             }
+            Some(Base::On(_)) | None if has_condition(text) => {
+                conditions = behind_its_acls(view, text, conditions);
+                conditions
+            }
             Some(Base::On(_)) | None => before,
         }
     };
     lines.into_iter().map(|text| LineEdit::Insert { before: place(&text), text }).collect()
+}
+
+/// Returns whether a line may have a condition.
+fn has_condition(line: &[u8]) -> bool {
+    [&b" if "[..], b" unless "].iter().any(|word| memchr::memmem::find(line, word).is_some())
 }

@@ -79,6 +79,11 @@ impl<'s> View<'s> {
         })
     }
 
+    /// The line of the first ACL of a name: several lines make up one, and HAProxy knows it from the first.
+    pub(super) fn first_acl(&self, name: &str) -> Option<u32> {
+        self.named(ObjectKind::Acl, name).next().map(|(line, _)| line)
+    }
+
     /// The n-th child of a kind.
     pub(super) fn nth(&self, kind: ObjectKind, index: u32) -> Option<(u32, &Object)> {
         let mut left = index;

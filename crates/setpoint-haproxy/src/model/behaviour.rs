@@ -14,6 +14,12 @@ impl Version {
         self >= Self::V3_3
     }
 
+    /// Returns whether a server that is added takes its name for TLS from the requests where none is stated, as those of a file do if
+    /// the version does so at all.
+    pub(crate) fn names_added_servers(self) -> bool {
+        self != Self::V3_3
+    }
+
     /// Returns whether HAProxy looks up what the rules of `defaults` name whether or not a proxy uses them.
     pub(crate) fn looks_at_unused_defaults(self) -> bool {
         self >= Self::V3_3

@@ -348,8 +348,13 @@ fn add_option(options: &mut Options, mut entry: Entry) {
         let disabled = Item::Value { field: *field, ty: ty_disabled, stops: Vec::new(), limit: None };
         *ty = Type::Always("enabled");
         let dynamic = entry.attributes.dynamic_no;
-        let attributes =
-            Attributes { dynamic, provides: Vec::new(), requires: Vec::new(), ..entry.attributes.clone() };
+        let attributes = Attributes {
+            dynamic,
+            provides: Vec::new(),
+            requires: Vec::new(),
+            takes_away: !entry.attributes.adds_to.is_empty(),
+            ..entry.attributes.clone()
+        };
         let opposite = Entry { items: vec![Item::Literal(opposite), disabled], attributes, ..entry.clone() };
         options.add(entry);
         options.add(opposite);

@@ -185,7 +185,8 @@ pub(crate) struct Entry {
 impl Entry {
     /// Returns whether it matters beside which options it stands.
     pub(crate) fn is_placed(&self) -> bool {
-        self.attributes.repeat == Repeat::Beside || !self.attributes.sets.is_empty()
+        let attributes = &self.attributes;
+        attributes.repeat == Repeat::Beside || !attributes.sets.is_empty() || !attributes.adds_to.is_empty()
     }
 
     /// Returns whether the model can say what it means after another option of the line: fields hold one value, and are written
@@ -195,7 +196,10 @@ impl Entry {
         if word(self) == word(earlier) {
             return self.attributes.repeat != Repeat::Beside;
         }
-        if !self.attributes.sets.iter().any(|set| earlier.attributes.sets.contains(set)) {
+        let (own, other) = (&self.attributes, &earlier.attributes);
+        let is_replaced = own.sets.iter().any(|set| other.sets.contains(set));
+        let takes_away = own.takes_away || other.takes_away;
+        if !is_replaced && !(takes_away && own.adds_to.iter().any(|name| other.adds_to.contains(name))) {
             return true;
         }
         let held = fields_of(&earlier.items);

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::attributes::{Distinct, Servers};
-use super::build::{collect_fields, fields_of};
+use super::build::collect_fields;
 use super::grammar::{Direction, Entry, Item, Type, Versions, cut, first_word};
 use super::names::Name;
 use super::resources::{Resource, RuntimeRule};
 use super::shape::mentions;
 use super::units::{write_size, write_time};
-use super::{FieldInfo, Repetition, Row, Shape, Slot, Unless, Words, Zero, read, secrets};
+use super::{FieldInfo, Repetition, Row, Shape, Slot, Words, Zero, read, secrets};
 use crate::model::{Context, Field, Fields, Object, ObjectKind, Value, Version};
 use crate::text::SectionKind;
 
@@ -308,8 +308,10 @@ impl Directives {
             let (_, value) = stated.find(|(field, _)| mentions(&row.items, *field))?;
             let text = value.as_str()?;
             let is_static = rule.values.is_empty() || rule.values.contains(&text);
+            // A value that does not decide is not shown: it may be a secret.
             is_static.then(|| match text {
                 "enabled" => row.start(),
+                _ if rule.values.is_empty() => row.start(),
                 text => format!("{} {text}", row.start()),
             })
         })
@@ -338,11 +340,14 @@ impl Directives {
     /// Returns the fields of such an object whose values no other may have.
     pub(crate) fn distinct(&self, kind: ObjectKind) -> Vec<(Field, Distinct)> {
         let mut found = Vec::new();
-        let options = self.rows.iter().filter(|row| row.owners.contains(&kind)).flat_map(Row::options);
-        for (option, distinct) in options.filter_map(|option| Some((option, option.attributes.distinct?))) {
-            let mut fields = Vec::new();
-            collect_fields(&option.items, &mut fields);
-            found.extend(fields.into_iter().map(|field| (field, distinct)));
+        for row in self.rows.iter().filter(|row| row.owners.contains(&kind)) {
+            let options = row.options().map(|option| (option.attributes.distinct, &option.items));
+            for (distinct, items) in std::iter::once((row.attributes.distinct, &row.items)).chain(options) {
+                let Some(distinct) = distinct else { continue };
+                let mut fields = Vec::new();
+                collect_fields(items, &mut fields);
+                found.extend(fields.into_iter().map(|field| (field, distinct)));
+            }
         }
         found
     }
@@ -457,73 +462,6 @@ impl Directives {
         self.rows(kind, version).filter(sets).map(Row::start).collect()
     }
 
-    /// Returns where the default of a field does not hold.
-    pub(crate) fn default_unless(&self, kind: ObjectKind, field: Field, version: Version) -> &[Unless] {
-        let found = self.rows(kind, version).find_map(|row| {
-            if !row.attributes.default_unless.is_empty() && mentions(&row.items, field) {
-                return Some(row.attributes.default_unless.as_slice());
-            }
-            let options = row.items.iter().filter_map(|item| match item {
-                Item::Options(options) => Some(&options.entries),
-                _ => None,
-            });
-            let mut options = options.flatten().filter(|entry| entry.versions.contains(version));
-            let entry = options
-                .find(|entry| !entry.attributes.default_unless.is_empty() && mentions(&entry.items, field))?;
-            Some(entry.attributes.default_unless.as_slice())
-        });
-        found.unwrap_or_default()
-    }
-
-    /// Returns the value that a field has in a version where no line sets it, if the table says.
-    pub fn default(&self, kind: ObjectKind, field: Field, version: Version) -> Option<crate::model::Value> {
-        let mut implied = self.rows(kind, version).filter_map(|row| row.attributes.implied.as_ref());
-        if let Some((_, value)) = implied.find(|(held, _)| *held == field) {
-            return Some(value.clone());
-        }
-        let mut given = self.rows(kind, version).filter_map(|row| row.attributes.default_of);
-        if let Some((_, text)) = given.find(|(held, _)| *held == field) {
-            return self.default_of(kind, field, text);
-        }
-        let defaults = self.rows(kind, version).find_map(|row| {
-            let options = row.items.iter().filter_map(|item| match item {
-                Item::Options(options) => Some(&options.entries),
-                _ => None,
-            });
-            let options = options.flatten().filter(|entry| entry.versions.contains(version));
-            let options = options.map(|entry| (&entry.attributes.defaults, entry.items.as_slice()));
-            let mut all = std::iter::once((&row.attributes.defaults, row.items.as_slice())).chain(options);
-            all.find(|(defaults, items)| !defaults.is_empty() && mentions(items, field))
-                .map(|(defaults, _)| defaults)
-        })?;
-        let (_, text) = defaults.iter().find(|(versions, _)| versions.contains(version))?;
-        self.default_of(kind, field, text)
-    }
-
-    /// Reads what the table says that a field is where nothing sets it.
-    fn default_of(&self, kind: ObjectKind, field: Field, text: &'static str) -> Option<Value> {
-        match self.shape(kind)?.slots.get(self.field_path(field)) {
-            Some(Slot::Value(_, ty)) => read::default_value(ty, text),
-            _ => None,
-        }
-    }
-
-    /// Returns what options of lines of a kind are where they are not stated, as far as the table says, each with its row.
-    pub(crate) fn option_defaults(&self, kind: ObjectKind, version: Version) -> Vec<(&Row, Field, Value)> {
-        let mut found = Vec::new();
-        for row in self.rows(kind, version) {
-            for option in row.options().filter(|option| option.versions.contains(version)) {
-                let defaults = &option.attributes.defaults;
-                let text = defaults.iter().find(|(versions, _)| versions.contains(version));
-                let Some((_, text)) = text else { continue };
-                for field in fields_of(&option.items) {
-                    found.extend(self.default_of(kind, field, text).map(|value| (row, field, value)));
-                }
-            }
-        }
-        found
-    }
-
     /// Returns a value of such an object as people read it: a time or a size with its unit.
     pub(crate) fn spelled(&self, kind: ObjectKind, field: Field, value: &Value) -> Value {
         let slot = self.shape(kind).and_then(|shape| shape.slots.get(self.field_path(field)));
@@ -532,20 +470,6 @@ impl Directives {
             (Some(Slot::Value(_, Type::Size)), Value::Int(size)) => Value::Text(write_size(*size).into()),
             _ => value.clone(),
         }
-    }
-
-    /// Returns whether HAProxy ignores a value of such an object in what others start from, such as `default-server`.
-    pub(crate) fn is_ignored_default(&self, kind: ObjectKind, field: Field, value: &Value) -> bool {
-        let is_it = |item: &Item| match item {
-            Item::Value { field: held, ty: Type::Always(text), .. } => {
-                *held == field && value.as_str() == Some(text)
-            }
-            Item::Value { field: held, .. } => *held == field,
-            _ => false,
-        };
-        let rows = self.rows.iter().filter(|row| row.owners.contains(&kind));
-        let mut options = rows.flat_map(Row::options).filter(|option| option.attributes.no_default);
-        options.any(|option| option.items.iter().any(is_it))
     }
 
     /// Returns whether a field of such an object is an address.
@@ -557,7 +481,7 @@ impl Directives {
 }
 
 /// Returns whether fields state what some items stand for.
-fn is_stated(items: &[Item], fields: &Fields) -> bool {
+pub(super) fn is_stated(items: &[Item], fields: &Fields) -> bool {
     let is = |field: Field, expected: &str| fields.get(field).and_then(Value::as_str) == Some(expected);
     let mut states = items.iter().filter_map(|item| match item {
         Item::Constant { field, value, .. } | Item::Value { field, ty: Type::Always(value), .. } => {
@@ -590,15 +514,5 @@ mod tests {
         for path in ["check", "id", "cookie", "ssl", "inter", "backup", "minconn", "track", "agent-check"] {
             assert!(!runtime(path), "{path}");
         }
-    }
-
-    #[test]
-    fn a_default_may_depend_on_the_version() {
-        let backend = ObjectKind::Backend;
-        let default = |path, version| directives().default(backend, field(backend, path), version);
-        assert_eq!(default("mode", Version::V3_0), Some(Value::Text("tcp".into())));
-        assert_eq!(default("retries", Version::V3_0), Some(Value::Int(3)));
-        assert_ne!(default("balance.algorithm", Version::V3_2), default("balance.algorithm", Version::V3_4));
-        assert_eq!(default("fullconn", Version::V3_4), None);
     }
 }

@@ -1,8 +1,8 @@
 //! One row of the table: a form of a line.
 
 use super::attributes::{Attributes, Repeat};
-use super::build::fields_of;
 use super::grammar::{Entry, Item, Versions, cut, first_word};
+use super::lookup::is_stated;
 use crate::model::{Fields, ObjectKind, Value};
 
 /// A row of the table.
@@ -42,8 +42,9 @@ impl Row {
     /// Returns whether an option of two lines adds up, or means something else in their order, so that values which replace each
     /// other do not say what both lines do.
     pub(crate) fn adds_options(&self, first: &Fields, second: &Fields) -> bool {
-        let is_stated = |entry: &Entry, fields: &Fields| {
-            fields_of(&entry.items).iter().any(|field| fields.get(*field).is_some())
+        let is_stated = |entry: &Entry, fields: &Fields| match entry.attributes.list {
+            Some(list) => fields.get(list).is_some(),
+            None => is_stated(&entry.items, fields),
         };
         let adds = |entry: &&Entry| matches!(entry.attributes.repeat, Repeat::Add | Repeat::Beside);
         let mut both = self.options().filter(adds);

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use setpoint_haproxy::compare::compare;
+use setpoint_haproxy::edit::{EditError, SectionKey};
 use setpoint_haproxy::model::{Context, ObjectKind};
 use setpoint_haproxy::table;
-use setpoint_haproxy::text::Document;
+use setpoint_haproxy::text::{Document, SectionKind};
 
 use crate::compare::{applied, diff, told};
 use crate::configurations::{MIXED, any};
@@ -175,6 +176,43 @@ proptest! {
             let _ = diff.plan("x").to_string();
         }
     }
+}
+
+/// What comes of the last operation between two texts where it is applied to another one.
+fn elsewhere(current: &str, desired: &str, other: &str) -> Result<(), EditError> {
+    let (cx, diff) = (Context::default(), diff(current, desired));
+    let operation = diff.operations().last().unwrap();
+    Document::parse(other.as_bytes()).apply(operation, &cx).map(drop)
+}
+
+#[test]
+fn an_operation_that_does_not_fit_a_document_is_refused_with_its_reason() {
+    let server = |name: &str| format!("backend b\n  server {name} 10.0.0.1:80\n");
+    let both = server("s") + "  server n 10.0.0.2:80\n";
+    let exists = elsewhere(&server("s"), &both, &both);
+    assert!(matches!(exists, Err(EditError::Exists { .. })), "{exists:?}");
+    let rules = |count: usize| {
+        let rules = (0..count).map(|at| format!("  http-request set-header X-{at} y\n"));
+        format!("backend b\n{}", rules.collect::<String>())
+    };
+    let far = elsewhere(&rules(4), &rules(5), &rules(2));
+    assert!(matches!(far, Err(EditError::OutOfRange { index: 4, length: 2, .. })), "{far:?}");
+    let conditional = elsewhere(&rules(0), &rules(1), "backend b\n.if 1\n  mode http\n.endif\n");
+    assert!(matches!(conditional, Err(EditError::TextOnly { .. })), "{conditional:?}");
+    for (current, desired) in [(rules(0), rules(1)), (rules(1), rules(0)), (server("s"), both.clone())] {
+        let missing = elsewhere(&current, &desired, "backend other\n");
+        assert!(matches!(missing, Err(EditError::NotFound { .. })), "{missing:?}");
+    }
+    let gone = elsewhere(&both, &server("s"), &server("s"));
+    assert!(matches!(gone, Err(EditError::NotFound { .. })), "{gone:?}");
+    let there = elsewhere("backend b\n", "backend b\nbackend c\n", "backend c\n");
+    assert!(matches!(there, Err(EditError::Exists { .. })), "{there:?}");
+    // A server of a frontend is no difference that two texts can have.
+    let cx = Context::default();
+    let mut operation = diff(&server("s"), &both).operations()[0].clone();
+    operation.section = SectionKey::named(SectionKind::Frontend, "f");
+    let misplaced = Document::parse(b"frontend f\n  bind :80\n").apply(&operation, &cx).map(drop);
+    assert!(matches!(misplaced, Err(EditError::WrongPlace { .. })), "{misplaced:?}");
 }
 
 #[test]

@@ -37,6 +37,35 @@ fn each_one_of_two_lines_that_add_up_counts() {
 }
 
 #[test]
+fn each_one_of_two_lines_that_set_words_of_one_thing_counts() {
+    for (section, first, other, second) in [
+        ("global", "profiling.tasks on", "profiling.tasks auto", "profiling.tasks lock"),
+        ("global", "cpu-affinity per-core", "cpu-affinity per-group", "cpu-affinity per-thread"),
+        (
+            "backend b",
+            "option use-small-buffers queue check",
+            "option use-small-buffers queue l7-retries",
+            "no option use-small-buffers queue",
+        ),
+    ] {
+        let text = |first: &str| format!("{section}\n  {first}\n  {second}\n");
+        differ(&text(first), &text(other));
+        differ(&text(first), &format!("{section}\n  {second}\n"));
+        differ(&text(first), &format!("{section}\n  {first}\n"));
+    }
+}
+
+#[test]
+fn a_cookie_that_a_redirection_sets_is_not_one_that_it_clears() {
+    let text = |word: &str| format!("frontend f\n  http-request redirect location /x {word}\n");
+    differ(&text("set-cookie a"), &text("clear-cookie a"));
+    differ(&text("set-cookie a clear-cookie b"), &text("clear-cookie b set-cookie a"));
+    for word in ["set-cookie a", "clear-cookie a"] {
+        assert!(applied("frontend f\n", &text(word)).contains(word), "{word}");
+    }
+}
+
+#[test]
 fn a_second_line_that_haproxy_ignores_makes_no_difference() {
     let text = |second: &str| format!("global\n  maxconn 100\n  maxconn {second}\n");
     assert_eq!(told(&diff(&text("200"), &text("300"))), [""; 0]);
@@ -89,6 +118,18 @@ fn the_order_of_options_that_set_the_same_counts() {
         ("backend b\n  server s 10.0.0.1:443 ssl verify none", "ssl-max-ver TLSv1.2", "force-tlsv13"),
         ("backend b\n  server s 10.0.0.1:443 ssl verify none", "force-tlsv12", "force-tlsv13"),
         ("backend b\n  default-server", "ssl-max-ver TLSv1.2", "force-tlsv13"),
+        // The certificate that is loaded first is the one of clients that name none.
+        ("frontend f\n  bind :443 ssl", "crt x", "crt-list y"),
+        ("frontend f\n  bind :443 ssl", "crt x", "default-crt y"),
+        ("frontend f\n  bind :443 ssl", "crt-list x", "default-crt y"),
+        ("frontend f\n  bind :443 ssl crt x", "strict-sni", "no-strict-sni"),
+        // What switches a part off ends all of the header.
+        ("backend b\n  server s 10.0.0.1:80", "send-proxy-v2", "no-send-proxy-v2-ssl"),
+        ("backend b\n  server s 10.0.0.1:80", "send-proxy-v2", "no-send-proxy-v2-ssl-cn"),
+        ("backend b\n  server s 10.0.0.1:80", "send-proxy-v2-ssl", "no-send-proxy-v2"),
+        ("backend b\n  server s 10.0.0.1:80", "send-proxy-v2-ssl", "no-send-proxy-v2-ssl-cn"),
+        ("backend b\n  server s 10.0.0.1:80 send-proxy-v2", "proxy-v2-options ssl", "no-send-proxy-v2-ssl"),
+        ("backend b\n  default-server", "send-proxy-v2", "no-send-proxy-v2-ssl"),
         ("backend b\n  option httpchk\n  http-check send", "uri /a", "uri-lf /b"),
         ("backend b\n  option httpchk\n  http-check send", "body a", "body-lf b"),
     ] {
@@ -106,6 +147,14 @@ fn the_order_of_options_that_set_the_same_counts() {
     let bind = |options: &str| format!("frontend f\n  bind :443 ssl crt x {options}\n");
     let (one, other) = ("ssl-min-ver TLSv1.2 ssl-max-ver TLSv1.3", "ssl-max-ver TLSv1.3 ssl-min-ver TLSv1.2");
     assert_eq!(told(&diff(&bind(one), &bind(other))), [""; 0]);
+    // So may what only adds to each other.
+    let server = |options: &str| format!("backend b\n  server s 10.0.0.1:80 {options}\n");
+    for (one, other) in [
+        ("send-proxy-v2 proxy-v2-options ssl", "proxy-v2-options ssl send-proxy-v2"),
+        ("send-proxy-v2 send-proxy-v2-ssl", "send-proxy-v2-ssl send-proxy-v2"),
+    ] {
+        assert_eq!(told(&diff(&server(one), &server(other))), [""; 0]);
+    }
 }
 
 #[test]
@@ -303,4 +352,22 @@ fn a_default_that_depends_on_something_else_is_no_default() {
         assert_eq!(diff(&text(" tls-tickets"), &text("")).is_empty(), equal, "{global}");
     }
     assert!(!diff("global\n  tune.lua.forced-yield 10000\n", "global\n").is_empty());
+    // A frame is as large as a buffer where nothing is stated.
+    for (size, equal) in [("", true), ("  tune.bufsize 32768\n", false)] {
+        let text = |line: &str| format!("global\n{size}{line}");
+        let diff = diff(&text("  tune.h2.max-frame-size 16384\n"), &text(""));
+        assert_eq!(diff.is_empty(), equal, "{size}");
+    }
+    // HAProxy adds one to what is stated, and not to its default.
+    assert!(!diff("global\n  tune.http.logurilen 1024\n", "global\n").is_empty());
+    assert!(diff("global\n  tune.http.logurilen 1023\n", "global\n").is_empty());
+    // Checks are in TLS where the server is, unless that is forbidden.
+    let server =
+        |options: &str| format!("backend b\n  server s 10.0.0.1:443 ssl verify none check{options}\n");
+    assert!(!diff(&server(" no-check-ssl"), &server("")).is_empty());
+    assert!(diff(&server(" no-check-send-proxy"), &server("")).is_empty());
+    let server = |options: &str| format!("backend b\n  server s 10.0.0.1:80 send-proxy-v2{options}\n");
+    for option in [" no-send-proxy-v2-ssl", " no-send-proxy-v2-ssl-cn"] {
+        assert!(!diff(&server(option), &server("")).is_empty(), "{option}");
+    }
 }

@@ -259,6 +259,21 @@ fn a_section_beside_a_conditional_is_changed_only_as_text() {
         let refused = edited(text, |editor| editor.create(&frontend(), &rule("x"), Some(0)));
         assert_eq!(refused, Err(EditError::TextOnly { section: frontend(), why }), "{text}");
     }
+    // Neither is one deleted or replaced whole: the lines that decide over others go with it.
+    let text =
+        "global\n.if defined(A)\nbackend b\n  mode http\n.else\nbackend c\n  mode http\n.endif\nbackend d\n";
+    for name in ["b", "c"] {
+        let key = SectionKey::named(SectionKind::Backend, name);
+        let why = TextOnly::Conditional;
+        let text_only = Err(EditError::TextOnly { section: key.clone(), why });
+        assert_eq!(edited(text, |editor| editor.delete_section(&key)), text_only, "{name}");
+        let json = serde_json::json!({ "name": name, "mode": "tcp" });
+        let section = SectionModel::from_json(ObjectKind::Backend, &json, &Context::default()).unwrap().0;
+        assert_eq!(edited(text, |editor| editor.replace_section(&key, &section)), text_only, "{name}");
+    }
+    let key = SectionKey::named(SectionKind::Backend, "d");
+    let without = edited(text, |editor| editor.delete_section(&key)).unwrap();
+    assert_eq!(without, text.replace("backend d\n", ""));
     let captcha = SectionKey::named(SectionKind::Captcha, "l");
     let refused = edited("captcha l\n  provider x\n", |editor| editor.create(&captcha, &rule("x"), None));
     assert_eq!(refused, Err(EditError::TextOnly { section: captcha, why: TextOnly::NoModel }));
@@ -317,11 +332,41 @@ fn an_acl_stands_above_the_rules_that_name_it() {
             rules.insert(0, deny_if("b"));
             editor.replace_list(&frontend(), kind, &rules)
         }),
+        // Settings have conditions as well, new ones and old ones.
+        edited(below, |editor| {
+            let settings = serde_json::json!({
+                "name": "f", "mode": "http", "client_timeout": 1000,
+                "monitor_uri": "/up", "monitor_fail": { "cond": "if", "cond_test": "b" },
+            });
+            editor.replace_settings(&frontend(), &object(ObjectKind::Frontend, &settings))
+        }),
+        edited(
+            "frontend f\n  mode http\n  timeout client 1s\n  acl a src 10.0.0.1\n  monitor fail if a\n  bind 127.0.0.1:80\n  acl b src 10.0.0.2\n  acl c src 10.0.0.3\n",
+            |editor| {
+                let settings = serde_json::json!({
+                    "name": "f", "mode": "http", "client_timeout": 1000,
+                    "monitor_fail": { "cond": "unless", "cond_test": "a b" },
+                    "stats_options": { "stats_admin": true, "stats_admin_cond": "if", "stats_admin_cond_test": "c" },
+                });
+                editor.replace_settings(&frontend(), &object(ObjectKind::Frontend, &settings))
+            },
+        ),
+        edited(
+            "backend b\n  mode http\n  timeout server 1s\n  timeout connect 1s\n  acl a src 10.0.0.1\n  server s 10.0.0.1:80\n",
+            |editor| {
+                let settings = serde_json::json!({
+                    "name": "b", "mode": "http", "server_timeout": 1000, "connect_timeout": 1000,
+                    "force_persist_list": [{ "cond": "if", "cond_test": "a" }],
+                    "ignore_persist_list": [{ "cond": "unless", "cond_test": "a" }],
+                });
+                editor.replace_settings(&backend(), &object(ObjectKind::Backend, &settings))
+            },
+        ),
     ];
     for text in texts {
         let text = text.unwrap();
-        for (at, _) in text.match_indices(" if ") {
-            let tests = text[at + 4..].lines().next().unwrap().split(' ');
+        for (at, word) in text.match_indices(" if ").chain(text.match_indices(" unless ")) {
+            let tests = text[at + word.len()..].lines().next().unwrap().split(' ');
             for name in tests.map(|name| name.trim_start_matches('!')) {
                 assert!(text.find(&format!("acl {name} ")).unwrap() < at, "{text}");
             }

@@ -40,6 +40,27 @@ fn check_of_many_wrong_sections_grows_with_their_number() {
 }
 
 #[test]
+fn check_of_many_unknown_names_beside_many_known_ones_grows_with_their_number() {
+    grows_with_its_size("names that nothing has", 250, |count| {
+        let rules = repeated(count, |number| format!("  use_backend nowhere-{number} if TRUE"));
+        let backends = repeated(count, |number| format!("backend somewhere-{number}"));
+        let text = format!("frontend f\n  bind :80\n{rules}{backends}");
+        let found = check(&Document::parse(text.as_bytes()), &Checks::default());
+        assert_eq!(found.iter().filter(|found| found.message.contains("nowhere")).count(), count);
+    });
+}
+
+#[test]
+fn check_of_many_rules_with_an_acl_each_grows_with_their_number() {
+    grows_with_its_size("rules with an ACL each", 500, |count| {
+        let acls = repeated(count, |number| format!("  acl a{number} src 10.0.0.1"));
+        let rules = repeated(count, |number| format!("  http-request set-header X-{number} y if a{number}"));
+        let text = format!("frontend f\n  mode http\n  bind :80\n  timeout client 1s\n{acls}{rules}");
+        assert_eq!(check(&Document::parse(text.as_bytes()), &Checks::default()), []);
+    });
+}
+
+#[test]
 fn a_hint_about_a_long_name_takes_no_time() {
     grows_with_its_size("a long name", 1000, |length| {
         let (a, b) = ("a".repeat(length), "a".repeat(length) + "b");

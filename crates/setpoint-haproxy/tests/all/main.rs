@@ -3,6 +3,7 @@
 
 mod accepted;
 mod actions;
+mod added;
 mod apply;
 mod attributes;
 mod check;

@@ -5,7 +5,7 @@ use setpoint_haproxy::model::{self, Context};
 use setpoint_haproxy::text::Document;
 use setpoint_testutils::{Haproxy, Version, need};
 
-fn context(version: Version) -> Context {
+pub(crate) fn context(version: Version) -> Context {
     Context::new(match version {
         Version::V2_6 => model::Version::V2_6,
         Version::V3_0 => model::Version::V3_0,
@@ -31,7 +31,7 @@ fn backend(index: usize, balance: &str, servers: &str) -> String {
 }
 
 /// What the comparator says of the one operation between two texts.
-fn verdict(version: Version, current: &str, desired: &str) -> bool {
+pub(crate) fn verdict(version: Version, current: &str, desired: &str) -> bool {
     let (current, desired) = (Document::parse(current.as_bytes()), Document::parse(desired.as_bytes()));
     let diff = compare(&current, &desired, &context(version)).unwrap();
     assert_eq!(diff.operations().len(), 1, "{:?}", diff.operations());
