@@ -61,6 +61,8 @@ pub struct Metrics {
     issues: Family<Kind, Gauge>,
     conflicts: Family<Namespace, Gauge>,
     contested: Family<Namespace, Gauge>,
+    keys_contested: Family<Namespace, Gauge>,
+    status_contested: Family<Namespace, Gauge>,
     restarts: Counter,
     certificates: Gauge,
     renewals: Counter,
@@ -82,6 +84,8 @@ impl Default for Metrics {
             issues: Family::default(),
             conflicts: Family::default(),
             contested: Family::default(),
+            keys_contested: Family::default(),
+            status_contested: Family::default(),
             restarts: Counter::default(),
             certificates: Gauge::default(),
             renewals: Counter::default(),
@@ -110,6 +114,16 @@ impl Default for Metrics {
             "config_map_contested",
             "Whether something else keeps changing the ConfigMap",
             metrics.contested.clone(),
+        );
+        registry.register(
+            "keys_contested",
+            "Whether something else keeps changing declared keys",
+            metrics.keys_contested.clone(),
+        );
+        registry.register(
+            "status_contested",
+            "Whether something else keeps changing the status of a Composite",
+            metrics.status_contested.clone(),
         );
         registry.register("task_restarts", "Tasks that were started again", metrics.restarts.clone());
         registry.register(
@@ -181,6 +195,16 @@ impl Metrics {
         self.contested.get_or_create(&of(namespace)).set(i64::from(contested));
     }
 
+    /// Says whether something else keeps changing declared keys of a namespace.
+    pub fn keys_contested(&self, namespace: &str, contested: bool) {
+        self.keys_contested.get_or_create(&of(namespace)).set(i64::from(contested));
+    }
+
+    /// Says whether something else keeps changing the status of a Composite in a namespace.
+    pub fn status_contested(&self, namespace: &str, contested: bool) {
+        self.status_contested.get_or_create(&of(namespace)).set(i64::from(contested));
+    }
+
     /// Says how many declared keys of a namespace have another value, by an older claim.
     pub fn conflicts(&self, namespace: &str, count: usize) {
         self.conflicts.get_or_create(&of(namespace)).set(i64::try_from(count).unwrap_or(i64::MAX));
@@ -231,6 +255,8 @@ impl Metrics {
         let key = of(namespace);
         self.conflicts.remove(&key);
         self.contested.remove(&key);
+        self.keys_contested.remove(&key);
+        self.status_contested.remove(&key);
         self.owned.remove(&key);
         self.index.remove(&key);
         self.applied.remove(&key);

@@ -15,10 +15,13 @@
 //! seen an event. It can be killed at any instruction.
 
 mod composites;
+mod contest;
 mod keys;
 mod leadership;
+mod memory;
 mod metrics;
 mod namespace;
+mod overview;
 mod publishing;
 mod reconciler;
 mod references;
@@ -141,24 +144,29 @@ impl Operator {
 
     fn report_leadership(&self, leadership: &Leadership<'_>) {
         let instance = &self.settings.instance;
+        let lease = self.settings.election.as_ref();
+        let lease = lease.map(|election| format!("{}/{}", election.namespace, election.name));
         self.health.beat();
         match leadership {
             Leadership::Standby { holder } => {
-                tracing::debug!(holder, "the lease is looked at");
+                tracing::debug!(lease, holder, "the lease is looked at");
                 self.health.set_role(Role::Standby);
             }
             Leadership::Leading { transitions } => {
-                tracing::info!(instance, transitions, "this instance leads");
+                tracing::info!(instance, lease, transitions, "this instance leads");
                 self.metrics.leads(Some(*transitions));
             }
             Leadership::Lost | Leadership::Ended => {
                 if matches!(leadership, Leadership::Lost) {
-                    tracing::warn!(instance, "this instance does not lead any more");
+                    tracing::warn!(instance, lease, "this instance does not lead any more");
                 }
                 self.metrics.leads(None);
+                self.metrics.composites(0);
                 self.health.set_role(Role::Starting);
             }
-            Leadership::Failed(error) => tracing::warn!(%error, "the lease can't be had"),
+            Leadership::Failed(error) => {
+                tracing::warn!(lease, %error, "the lease can't be had; it is tried again")
+            }
         }
     }
 

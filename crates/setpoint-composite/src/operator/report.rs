@@ -69,7 +69,7 @@ pub(super) fn published(
     }
     let state = state?;
     if let Standing::Foreign(found) = &state.standing {
-        return Some(Finding::fails("NotOwned", format!("{found}; Consul is not polled")));
+        return Some(Finding::fails("NotOwned", format!("{found}; what Consul says is not published")));
     }
     if state.failures >= settings.tolerated_failures {
         let why = state.failure.as_deref().unwrap_or("it can't be written");

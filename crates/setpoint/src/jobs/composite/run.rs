@@ -75,8 +75,8 @@ struct Parameters {
     /// How long Consul may hold a question back while nothing changes; more than 5s are taken for 5s [default: 5s].
     #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_CONSUL_WAIT_TIME")]
     consul_wait_time: Option<Time>,
-    /// How many structures are watched by a connection of their own; the others are asked every `--on-success-delay-time`
-    /// [default: 150].
+    /// How many structures are watched by a connection of their own; one more finds out which of all others have changed
+    /// [default: 32].
     #[arg(long, value_name = "N", env = "SETPOINT_COMPOSITE_CONSUL_WATCHES")]
     consul_watches: Option<usize>,
     /// How long a whole structure must be gone before that is published [default: 10s].
