@@ -17,6 +17,7 @@ use super::composites::{follow_composites, follow_config_maps, options};
 use super::metrics::Metrics;
 use super::reconciler::NamespaceReconciler;
 use super::structures::Structures;
+use super::summary::Summary;
 use crate::publish::Observations;
 use crate::settings::Settings;
 
@@ -41,6 +42,7 @@ pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) metrics: Arc<Metrics>,
     pub(super) health: Arc<Health>,
+    pub(super) summary: Arc<Summary>,
     pub(super) recorder: Recorder,
     pub(super) fence: Fence,
 }
@@ -124,6 +126,9 @@ pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
             None => break,
         }
         shared.metrics.composites(composites.count());
+        if listed.iter().all(|listed| *listed) {
+            shared.summary.listed(composites.namespaces());
+        }
     }
     watches.shutdown(PARTING).await;
     reconcilers.into_supervisor().shutdown(PARTING).await;
@@ -177,7 +182,12 @@ mod tests {
         assert!(!are_alive(&[(&supervisor, patience)]));
         // An instance whose loop gives no sign for that counts as dead.
         let health = Arc::new(Health::new(patience));
-        let view = crate::operator::View { metrics: Arc::default(), health: Arc::clone(&health) };
+        let view = crate::operator::View {
+            metrics: Arc::default(),
+            health: Arc::clone(&health),
+            summary: Arc::default(),
+            instance: "one".to_owned(),
+        };
         health.beat();
         assert_eq!(setpoint_observe::Observed::liveness(&view), Ok(()));
         tokio::time::sleep(patience + SECOND).await;

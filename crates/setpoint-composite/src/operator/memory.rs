@@ -187,3 +187,23 @@ pub(super) fn news(known: &BTreeMap<String, Composite>, now: &[Arc<Composite>]) 
     }
     news
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_own_status_that_is_seen_late_is_not_repaired() {
+        let mut memory = Memory::new(&Settings::default());
+        memory.note(News::Status);
+        assert!(memory.due().is_some());
+        // The last own write is seen.
+        memory.note(News::None);
+        assert_eq!(memory.due(), None);
+        // What stays different is repaired, once for all that was seen.
+        memory.note(News::Status);
+        let due = memory.due();
+        memory.note(News::Status);
+        assert_eq!(memory.due(), due);
+    }
+}

@@ -28,12 +28,14 @@ mod references;
 mod release;
 mod report;
 mod structures;
+mod summary;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::runtime::events::{Recorder, Reporter};
+use serde_json::{Value, json};
 use setpoint_consul as consul;
 use setpoint_kube::client::Clients;
 use setpoint_kube::lease::{self, Elector, Fence, Leadership};
@@ -49,6 +51,7 @@ pub use namespace::{NamespaceComposites, sort_composites};
 pub use release::{ReleaseError, Released, release};
 pub use report::{ConsulState, Facts, status_of};
 use structures::Structures;
+pub use summary::{NamespaceSummary, Summary};
 
 /// How often the files with certificates are looked at.
 const CERTIFICATES: Duration = Duration::from_secs(2);
@@ -62,6 +65,7 @@ pub struct Operator {
     settings: Settings,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
+    summary: Arc<Summary>,
 }
 
 impl fmt::Debug for Operator {
@@ -79,7 +83,8 @@ impl Operator {
     ) -> Result<Self, InvalidSetting> {
         settings.validate()?;
         let (metrics, health) = (Arc::default(), Arc::new(Health::new(PATIENCE)));
-        Ok(Self { clients: clients.into(), consul, settings, metrics, health })
+        let summary = Arc::default();
+        Ok(Self { clients: clients.into(), consul, settings, metrics, health, summary })
     }
 
     /// Its metrics.
@@ -89,7 +94,17 @@ impl Operator {
 
     /// What can be seen of it from outside.
     pub fn observed(&self) -> Arc<dyn Observed> {
-        Arc::new(View { metrics: Arc::clone(&self.metrics), health: Arc::clone(&self.health) })
+        Arc::new(View {
+            metrics: Arc::clone(&self.metrics),
+            health: Arc::clone(&self.health),
+            summary: Arc::clone(&self.summary),
+            instance: self.settings.instance.clone(),
+        })
+    }
+
+    /// What it knows of the namespaces that it serves.
+    pub fn summary(&self) -> Arc<Summary> {
+        Arc::clone(&self.summary)
     }
 
     /// Works until it is cancelled; then gives back the Lease and the token of its login.
@@ -162,6 +177,7 @@ impl Operator {
                 }
                 self.metrics.leads(None);
                 self.metrics.composites(0);
+                self.summary.clear();
                 self.health.set_role(Role::Starting);
             }
             Leadership::Failed(error) => {
@@ -191,6 +207,7 @@ impl Operator {
             settings: self.settings.clone(),
             metrics: Arc::clone(&self.metrics),
             health: Arc::clone(&self.health),
+            summary: Arc::clone(&self.summary),
             recorder,
             fence,
         };
@@ -203,6 +220,8 @@ impl Operator {
 struct View {
     metrics: Arc<Metrics>,
     health: Arc<Health>,
+    summary: Arc<Summary>,
+    instance: String,
 }
 
 impl Observed for View {
@@ -216,5 +235,12 @@ impl Observed for View {
 
     fn metrics(&self) -> String {
         self.metrics.text()
+    }
+
+    fn state(&self) -> Value {
+        let mut state = self.summary.json();
+        state["instance"] = json!(self.instance);
+        state["role"] = json!(self.health.role().as_str());
+        state
     }
 }

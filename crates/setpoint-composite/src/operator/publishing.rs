@@ -125,6 +125,9 @@ impl Publishing {
         }
         if now.writes > told.writes {
             metrics.writes(namespace, RequestResult::ok, now.writes - told.writes);
+            if let Some(latency) = now.latency {
+                metrics.published_in(latency);
+            }
         }
         let failed = now.failures.saturating_sub(told.failures);
         if failed > 0 {

@@ -17,11 +17,12 @@ use super::composites::Composites;
 use super::keys::{Kept, Keys, KeysError, Written, claimant, declaration, intact, owned, reason};
 use super::leadership::{Shared, restarts};
 use super::memory::{Memory, News, Structure, news};
-use super::metrics::{Metrics, Result as RequestResult};
+use super::metrics::Result as RequestResult;
 use super::namespace::{NamespaceComposites, sort_composites};
 use super::publishing::Publishing;
 use super::references::next_sight;
 use super::report::{Facts, conflict, event, events, not_oldest, published, status_of};
+use super::summary::NamespaceSummary;
 use crate::api::{Composite, CompositeStatus, FINALIZER, RELEASE_ANNOTATION};
 use crate::declare::structure_ref_key;
 use crate::structure::{IssueKind, prefix};
@@ -100,8 +101,7 @@ impl NamespaceReconciler {
     /// Keeps the namespace until it is cancelled, or until another instance leads.
     pub(super) async fn run(self, task: Task) {
         // However this ends, and be it because the leadership is lost.
-        let _forgets =
-            Forgets { metrics: Arc::clone(&self.shared.metrics), namespace: self.namespace.clone() };
+        let _forgets = Forgets { shared: Arc::clone(&self.shared), namespace: self.namespace.clone() };
         let settings = &self.shared.settings;
         let pauses = (FIRST_PAUSE, settings.retry_time);
         let children = Supervisor::new(task.cancel.clone(), pauses, fastrand::Rng::new())
@@ -448,7 +448,15 @@ impl NamespaceReconciler {
         let status = status_of(&composite, facts, &self.shared.settings, Timestamp::now());
         let before: Option<CompositeStatus> = composite.status.clone();
         let told = events(before.as_ref(), &status);
+        let mut summary = NamespaceSummary::of(&composite.name_any(), &status);
+        if facts.published.is_none() {
+            summary.not_published_yet();
+        }
         let composite = write_status(&self.records, &self.shared.fence, composite, status).await?;
+        // Of those that do not count nobody waits for anything.
+        if facts.accepted.reason != "NotOldest" {
+            self.shared.summary.set(&self.namespace, summary);
+        }
         for event in &told {
             self.publish_event(&composite, event).await;
         }
@@ -473,15 +481,16 @@ impl NamespaceReconciler {
     }
 }
 
-/// Removes what metrics say of a namespace when its reconciler ends.
+/// Removes what metrics and the summary say of a namespace when its reconciler ends.
 struct Forgets {
-    metrics: Arc<Metrics>,
+    shared: Arc<Shared>,
     namespace: String,
 }
 
 impl Drop for Forgets {
     fn drop(&mut self) {
-        self.metrics.forget(&self.namespace, &IssueKind::ALL.map(IssueKind::as_str));
+        self.shared.metrics.forget(&self.namespace, &IssueKind::ALL.map(IssueKind::as_str));
+        self.shared.summary.forget(&self.namespace);
     }
 }
 

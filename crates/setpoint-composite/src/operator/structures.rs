@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use setpoint_consul as consul;
 use setpoint_consul::Entry;
 use setpoint_consul::watch::{self as consul_watch, Doubt, Event, Snapshot};
@@ -232,7 +233,12 @@ fn observer(
     move |event| {
         task.beat();
         match &event {
-            Event::Answered { .. } => metrics.poll(&composite, RequestResult::ok),
+            Event::Answered { .. } => {
+                metrics.poll(&composite, RequestResult::ok);
+                metrics.polled(&composite, Timestamp::now());
+            }
+            // One that is woken knows as much as the query that would have woken it.
+            Event::Idle => metrics.polled(&composite, Timestamp::now()),
             Event::Failed { .. } => metrics.poll(&composite, RequestResult::error),
             _ => {}
         }

@@ -75,6 +75,8 @@ pub struct PublishState {
     pub failure: Option<String>,
     /// How many writes there were.
     pub writes: u64,
+    /// How long it took from the latest answer of Consul until the ConfigMap was written.
+    pub latency: Option<Duration>,
     /// Who keeps changing the ConfigMap, in words, if somebody does.
     pub contested: Option<String>,
 }
@@ -130,6 +132,8 @@ struct Run {
     repair_at: Option<Instant>,
     /// Until when a payload is held back that lacks what was published before.
     held_until: Option<Instant>,
+    /// When the snapshot came that was not written yet.
+    came: Option<Instant>,
 }
 
 impl Publisher {
@@ -147,6 +151,7 @@ impl Publisher {
             repairs: Repairs::new(first, self.settings.check_interval),
             repair_at: None,
             held_until: None,
+            came: None,
         };
         let report = Arc::clone(&self.report);
         let polls = Supervisor::new(cancel.clone(), self.settings.pauses, fastrand::Rng::new())
@@ -166,6 +171,7 @@ impl Publisher {
                     run.known = Known::Unsure;
                 }
                 Some(snapshot) = snapshots.recv() => {
+                    run.came.get_or_insert_with(Instant::now);
                     self.state.send_modify(|state| state.snapshot = Some(snapshot));
                 }
                 () = sleep_until(due) => run.known = Known::Unsure,
@@ -252,7 +258,8 @@ impl Publisher {
             Written::NotOurs(found, current) => return self.stand_back(run, found, current).await,
             Written::Unchanged(current) => {
                 run.known = Known::As(Some(Box::new(current)));
-                self.settled(&desired, issues, applies, false);
+                run.came = run.came.filter(|_| !applies);
+                self.settled(&desired, issues, applies, None);
             }
             Written::Changed(current) => {
                 tracing::info!(
@@ -261,7 +268,8 @@ impl Publisher {
                     "the ConfigMap is written"
                 );
                 run.known = Known::As(Some(Box::new(current)));
-                self.settled(&desired, issues, applies, true);
+                let came = run.came.take_if(|_| applies);
+                self.settled(&desired, issues, applies, Some(came.map(|came| came.elapsed())));
                 run.written = Some(desired.clone());
             }
         }
@@ -376,15 +384,26 @@ impl Publisher {
     }
 
     /// Says that the ConfigMap is as it should be.
-    fn settled(&self, desired: &Desired, issues: Vec<Issue>, applied: bool, written: bool) {
+    ///
+    /// `written` says whether it was written, and how long after Consul's answer, if it was for that.
+    fn settled(
+        &self,
+        desired: &Desired,
+        issues: Vec<Issue>,
+        applied: bool,
+        written: Option<Option<Duration>>,
+    ) {
         self.state.send_modify(|state| {
             state.failures = 0;
             state.failure = None;
-            state.writes += u64::from(written);
+            state.writes += u64::from(written.is_some());
+            if let Some(latency) = written {
+                state.latency = latency;
+            }
             if applied {
                 state.issues = issues;
                 match state.applied {
-                    Some((index, _)) if index == desired.index && !written => {}
+                    Some((index, _)) if index == desired.index && written.is_none() => {}
                     _ => state.applied = Some((desired.index, Timestamp::now())),
                 }
             }

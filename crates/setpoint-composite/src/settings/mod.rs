@@ -2,11 +2,13 @@
 //!
 //! The binary reads them from flags, the environment and a file; here they are values.
 
+mod detect;
 mod provider;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+pub use detect::{METADATA, detect_provider};
 pub use provider::{CloudProvider, UnknownProvider};
 
 use setpoint_consul::watch::LONGEST_WAIT;

@@ -150,7 +150,8 @@ async fn a_part_that_another_operator_puts_back_is_waited_for_before_the_rest_is
     let (baseline, satellite) = (need!(World::new().await), need!(World::new().await));
     let consul = need!(Consul::start(Acl::Off).await);
     let (base, sat) = (baseline.name(), satellite.name());
-    let _running = [operate(&[&baseline], &consul), operate(&[&satellite], &consul)];
+    let _running = operate(&[&baseline], &consul);
+    let other = operate(&[&satellite], &consul);
     baseline.declare("composite", json!({ "originNamespace": base })).await;
     baseline.settled("composite").await;
     let spec = json!({ "originNamespace": sat, "baseline": { "originNamespace": base } });
@@ -161,8 +162,13 @@ async fn a_part_that_another_operator_puts_back_is_waited_for_before_the_rest_is
         world.settled("composite").await;
     }
     let before = published(&baseline).await.len();
-    let since = Instant::now();
+    // It takes the other a while: it is started anew.
+    other.stop().await;
     consul.delete_tree(&format!("composite/{base}/structure/{sat}/")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(published(&baseline).await.len(), before, "its claim is still there");
+    let since = Instant::now();
+    let _other = operate(&[&satellite], &consul);
     back(&consul, &role(base, sat), "satellite", since).await;
     consul.put(&role(base, "z"), "satellite").await.unwrap();
     let mut more = both.clone();
