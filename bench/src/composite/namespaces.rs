@@ -4,7 +4,7 @@
 //!  operator ──▶ proxy that notes each request ──▶ Consul
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -96,7 +96,7 @@ pub(super) async fn run(stage: &Stage, scale: f64) -> Result<(String, String)> {
     let change_ms = super::ms(start.elapsed());
     sleep(WINDOW.saturating_sub(start.elapsed())).await;
     let after: Vec<_> = proxy.requests().split_off(before);
-    let reads_for_one_change = more(&at_rest, &after);
+    let reads_for_one_change = more(&id(changed), &at_rest, &after);
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     let requests_at_rest = at_rest.len() as f64 / WINDOW.as_secs_f64();
     let figures = Figures {
@@ -177,22 +177,13 @@ async fn published(stage: &Stage, names: &[String], satellites: usize, operator:
     }
 }
 
-/// How many more requests of each kind there were than at rest.
-fn more(at_rest: &[String], after: &[String]) -> usize {
-    let count = |requests: &[String]| {
-        let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-        for request in requests {
-            // The index is another one in each request.
-            let kind =
-                request.split('&').filter(|part| !part.starts_with("index=")).collect::<Vec<_>>().join("&");
-            *kinds.entry(kind).or_default() += 1;
-        }
-        kinds
-    };
-    let at_rest = count(at_rest);
-    let surplus =
-        |(kind, count): (String, usize)| count.saturating_sub(at_rest.get(&kind).copied().unwrap_or(0));
-    count(after).into_iter().map(surplus).sum()
+/// How many more requests there were than at rest, of those that a change of a composite may cause: what names it, looks at the
+/// keys of Composites, or sees all composites.
+fn more(composite: &str, at_rest: &[String], after: &[String]) -> usize {
+    let (own, all) = (format!("/v1/kv/composite/{composite}/"), "/v1/kv/composite/?recurse");
+    let kinds = [own.as_str(), all, "/v1/txn?consistent"];
+    let count = |requests: &[String], kind: &str| requests.iter().filter(|one| one.contains(kind)).count();
+    kinds.into_iter().map(|kind| count(after, kind).saturating_sub(count(at_rest, kind))).sum()
 }
 
 /// The most memory that a process has used.

@@ -244,6 +244,19 @@ impl Keys<'_> {
         Err(again_and_again(refused).into())
     }
 
+    /// Drops the claims of a Composite, and leaves the keys as they are.
+    pub(super) async fn unclaim(&self, composite: &Composite) -> Result<(), KeysError> {
+        let (claimant, owned) = (claimant(composite), owned(composite));
+        let present = self.read(&claimant, &owned).await?;
+        let resolution = resolve(&claimant, &BTreeMap::new(), &owned, &BTreeSet::new(), &present);
+        let mut changes = resolution.changes;
+        // What another claim makes of a key is for whoever it is of to write.
+        changes.sets.clear();
+        changes.deletes.retain(|gone| is_claim(&gone.key));
+        self.fence.check()?;
+        Ok(apply(self.consul, &changes).await?)
+    }
+
     /// Reads keys with their claims, and the reference of the namespace.
     async fn read(&self, claimant: &Claimant, keys: &BTreeSet<String>) -> Result<Vec<Entry>, consul::Error> {
         let read: Vec<_> = to_read(&claimant.namespace, keys).into_iter().collect();

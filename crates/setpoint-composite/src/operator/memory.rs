@@ -1,6 +1,7 @@
 //! What is known of a namespace between two passes.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub(super) struct Memory {
     pub(super) winner: Option<Composite>,
     pub(super) declared: BTreeMap<String, String>,
     /// The Composites of the namespace as they were last looked at, or written.
-    pub(super) known: BTreeMap<String, Composite>,
+    pub(super) known: BTreeMap<String, Seen>,
     /// When a status is repaired that something else changed.
     pub(super) repair_at: Option<Instant>,
     /// Keys that something else keeps changing.
@@ -68,7 +69,7 @@ impl Memory {
 
     /// Remembers a Composite as it was just written.
     pub(super) fn remember(&mut self, composite: &Composite) {
-        self.known.insert(composite.uid().unwrap_or_default(), composite.clone());
+        self.known.insert(composite.uid().unwrap_or_default(), Seen::of(composite));
     }
 
     /// Follows the structure of a composite, whether it is published or not: own keys are put back in any case.
@@ -163,8 +164,32 @@ pub(super) enum News {
     Declared,
 }
 
+/// A Composite as it was last looked at, or written: digests of what somebody declares, and of the status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    declared: u64,
+    status: u64,
+}
+
+impl Seen {
+    pub(super) fn of(composite: &Composite) -> Self {
+        let metadata = composite.meta();
+        let deleted = metadata.deletion_timestamp.is_some();
+        let declared = (metadata.generation, deleted, &metadata.finalizers, &metadata.annotations);
+        // Strings, numbers and lists of them: there is nothing in it that could fail.
+        let status = serde_json::to_string(&composite.status).unwrap_or_default();
+        Self { declared: digest(&declared), status: digest(&status) }
+    }
+}
+
+fn digest(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Returns what is new about Composites, compared with how they were last looked at or written.
-pub(super) fn news(known: &BTreeMap<String, Composite>, now: &[Arc<Composite>]) -> News {
+pub(super) fn news(known: &BTreeMap<String, Seen>, now: &[Arc<Composite>]) -> News {
     if now.len() != known.len() {
         return News::Declared;
     }
@@ -173,15 +198,11 @@ pub(super) fn news(known: &BTreeMap<String, Composite>, now: &[Arc<Composite>]) 
         let Some(known) = known.get(&composite.uid().unwrap_or_default()) else {
             return News::Declared;
         };
-        let declared = |one: &Composite| {
-            let metadata = one.meta();
-            let deleted = metadata.deletion_timestamp.is_some();
-            (metadata.generation, deleted, metadata.finalizers.clone(), metadata.annotations.clone())
-        };
-        if declared(composite) != declared(known) {
+        let now = Seen::of(composite);
+        if now.declared != known.declared {
             return News::Declared;
         }
-        if composite.status != known.status {
+        if now.status != known.status {
             news = News::Status;
         }
     }

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::composites::Composites;
 use super::keys::{Kept, Keys, KeysError, Written, claimant, declaration, intact, owned, reason};
 use super::leadership::{Shared, restarts};
-use super::memory::{Memory, News, Structure, news};
+use super::memory::{Memory, News, Seen, Structure, news};
 use super::metrics::Result as RequestResult;
 use super::namespace::{NamespaceComposites, sort_composites};
 use super::publishing::Publishing;
@@ -212,7 +212,7 @@ impl NamespaceReconciler {
     /// Looks at everything once, and does what is to be done. What fails for one Composite holds up no other.
     async fn reconcile(&self, memory: &mut Memory, children: &Supervisor) -> Result<(), Unfinished> {
         let all = self.composites.of(&self.namespace);
-        memory.known = all.iter().map(|one| (one.uid().unwrap_or_default(), Composite::clone(one))).collect();
+        memory.known = all.iter().map(|one| (one.uid().unwrap_or_default(), Seen::of(one))).collect();
         let NamespaceComposites { winner, others, leaving } = sort_composites(all);
         let mut result = Ok(());
         if winner.is_none() {

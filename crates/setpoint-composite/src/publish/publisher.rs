@@ -242,7 +242,7 @@ impl Publisher {
         let applies = complete.is_some() && held.is_none();
         let next = complete.filter(|_| applies).or_else(|| Some((self.stamp(current.as_ref())?, Vec::new())));
         let Some((desired, issues)) = next else {
-            run.known = Known::As(current.map(Box::new));
+            run.known = Known::of(current);
             run.repair_at = held;
             return Ok(());
         };
@@ -251,13 +251,13 @@ impl Publisher {
             run.repair_at = Some(run.repair_at.map_or(held, |repair| repair.min(held)));
         }
         if waits {
-            run.known = Known::As(current.map(Box::new));
+            run.known = Known::of(current);
             return Ok(());
         }
         match self.writer.write(current, &desired).await? {
             Written::NotOurs(found, current) => return self.stand_back(run, found, current).await,
             Written::Unchanged(current) => {
-                run.known = Known::As(Some(Box::new(current)));
+                run.known = Known::of(Some(current));
                 run.came = run.came.filter(|_| !applies);
                 self.settled(&desired, issues, applies, None);
             }
@@ -267,7 +267,7 @@ impl Publisher {
                     index = desired.index,
                     "the ConfigMap is written"
                 );
-                run.known = Known::As(Some(Box::new(current)));
+                run.known = Known::of(Some(current));
                 let came = run.came.take_if(|_| applies);
                 self.settled(&desired, issues, applies, Some(came.map(|came| came.elapsed())));
                 run.written = Some(desired.clone());
@@ -420,6 +420,14 @@ fn rival(current: &ConfigMap, managed_by: &str) -> Option<String> {
 }
 
 impl Known {
+    /// What it is, without who manages which field: that is most of it, and is looked up where something else has changed it.
+    fn of(current: Option<ConfigMap>) -> Self {
+        Self::As(current.map(|mut current| {
+            current.metadata.managed_fields = None;
+            Box::new(current)
+        }))
+    }
+
     fn version(&self) -> Option<&str> {
         match self {
             Self::As(Some(map)) => map.metadata.resource_version.as_deref(),
