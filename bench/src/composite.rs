@@ -4,7 +4,10 @@
 //! ```text
 //!  quiet-N   one write at a time to a structure of N namespaces   beside: a write, a blocking read, an apply
 //!  churn     1,000 writes a second                                 how many applies, and is the last state reached?
+//!  namespaces-1000   250 composites of four                        how much memory, sockets, and reads for one change?
 //! ```
+
+mod namespaces;
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -55,6 +58,9 @@ pub(crate) enum CompositeCase {
     Quiet1000,
     /// 1,000 writes a second.
     Churn,
+    /// One process for 1,000 namespaces.
+    #[value(name = "namespaces-1000")]
+    Namespaces1000,
 }
 
 /// What is reported of a quiet case.
@@ -95,6 +101,7 @@ pub(crate) fn run(cases: &[CompositeCase], json: bool, scale: f64) -> Result<()>
                 CompositeCase::Quiet10 => quiet(&stage, 10, scale).await?,
                 CompositeCase::Quiet1000 => quiet(&stage, 1_000, scale).await?,
                 CompositeCase::Churn => churn(&stage, scale).await?,
+                CompositeCase::Namespaces1000 => namespaces::run(&stage, scale).await?,
             };
             println!("{}", if json { figures } else { line });
         }
@@ -165,21 +172,27 @@ impl Stage {
         let composite = serde_json::from_value(composite)?;
         let composites: Api<setpoint_composite::api::Composite> = Api::namespaced(self.client.clone(), id);
         composites.create(&PostParams::default(), &composite).await?;
+        self.run(&["--namespace", id, "--lease-namespace", id], &self.consul.url())
+    }
+
+    /// Starts the operator.
+    fn run(&self, arguments: &[&str], consul: &str) -> Result<Operator> {
         let (folder, port) = (Workdir::new("bench-composite"), Port::lease());
         let mut command = setpoint()?;
         command
-            .args(["composite", "run", "--namespace", id, "--lease-namespace", id])
-            .args(["--consul-url", &self.consul.url(), "--listen", &port.address().to_string()])
+            .args(["composite", "run"])
+            .args(arguments)
+            .args(["--consul-url", consul, "--listen", &port.address().to_string()])
             .arg("--kubeconfig")
             .arg(self.kubernetes.kubeconfig_file());
         let process = Process::start("setpoint", &mut command, &folder.path().join("setpoint.log"));
-        Ok(Operator { _process: process, _folder: folder, _port: port })
+        Ok(Operator { process, _folder: folder, _port: port })
     }
 }
 
 /// A running operator; ended with the measurement.
 struct Operator {
-    _process: Process,
+    process: Process,
     _folder: Workdir,
     _port: Port,
 }

@@ -1,6 +1,6 @@
 //! The client.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -178,6 +178,27 @@ impl Client {
             StatusCode::OK | StatusCode::NOT_FOUND => Ok(number(&headers, "X-Consul-Index").unwrap_or(0)),
             status => Err(Error::of_status(status, retry_after(&headers), &body)),
         }
+    }
+
+    /// Waits until anything below a prefix has changed since an index, or so long; gives the index of the next query, and for
+    /// each folder right below the prefix a number that changes whenever anything in it does.
+    ///
+    /// `prefix` ends with a slash.
+    pub async fn wait_for_folders(
+        &self,
+        prefix: &str,
+        index: u64,
+        wait: Duration,
+    ) -> Result<(u64, BTreeMap<String, u64>), Error> {
+        let mut url = self.url(&["v1", "kv"], prefix)?;
+        url.query_pairs_mut().append_key_only("recurse");
+        let (status, headers, body) = self.ask(url, Read::Blocking { index, wait }).await?;
+        let folders = match status {
+            StatusCode::OK => wire::folders(prefix, body.as_bytes())?,
+            StatusCode::NOT_FOUND => BTreeMap::new(),
+            status => return Err(Error::of_status(status, retry_after(&headers), &body)),
+        };
+        Ok((number(&headers, "X-Consul-Index").unwrap_or(0), folders))
     }
 
     /// Carries out a transaction: all of its operations, or with [`Error::Conflict`] none.

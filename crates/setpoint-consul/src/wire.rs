@@ -1,5 +1,9 @@
 //! What goes over the wire.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
@@ -40,6 +44,34 @@ pub fn entries(body: &[u8]) -> Result<Vec<Entry>, Error> {
     let mut entries = pairs.into_iter().map(Pair::entry).collect::<Result<Vec<_>, _>>()?;
     entries.sort_by(|one, other| one.key.cmp(&other.key));
     Ok(entries)
+}
+
+/// One key without its value.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Version<'a> {
+    #[serde(borrow)]
+    key: Cow<'a, str>,
+    modify_index: u64,
+}
+
+/// Reads of a list of keys which folders there are right below a prefix, and for each a number that is another one whenever
+/// a key in it is made, changed or removed.
+pub(crate) fn folders(prefix: &str, body: &[u8]) -> Result<BTreeMap<String, u64>, Error> {
+    let versions: Vec<Version<'_>> = serde_json::from_slice(body)
+        .map_err(|error| Error::Malformed(format!("no list of keys: {error}")))?;
+    let mut folders: BTreeMap<String, DefaultHasher> = BTreeMap::new();
+    for Version { key, modify_index } in &versions {
+        if let Some((folder, _)) = key.strip_prefix(prefix).and_then(|rest| rest.split_once('/')) {
+            if !folders.contains_key(folder) {
+                folders.insert(folder.to_owned(), DefaultHasher::new());
+            }
+            if let Some(hasher) = folders.get_mut(folder) {
+                (key, modify_index).hash(hasher);
+            }
+        }
+    }
+    Ok(folders.into_iter().map(|(folder, hasher)| (folder, hasher.finish())).collect())
 }
 
 #[derive(Serialize)]

@@ -91,6 +91,8 @@ pub struct Workload<'a> {
     pub arguments: Vec<String>,
     /// Its environment.
     pub environment: Vec<(&'a str, String)>,
+    /// Secrets that are mounted at `/etc/setpoint/NAME`, by that name, in its order.
+    pub secrets: Vec<(&'a str, String)>,
     /// How much memory it may use, as Kubernetes writes it.
     pub memory_limit: &'a str,
 }
@@ -104,7 +106,7 @@ impl Workload<'_> {
             self.environment.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
         let pod = json!({ "fieldRef": { "fieldPath": "metadata.name" } });
         environment.push(json!({ "name": "HOSTNAME", "valueFrom": pod }));
-        let container = json!({
+        let mut container = json!({
             "name": self.name,
             "image": self.image,
             "args": self.arguments,
@@ -122,11 +124,18 @@ impl Workload<'_> {
                 "capabilities": { "drop": ["ALL"] },
             },
         });
+        if !self.secrets.is_empty() {
+            let mount = |(name, _): &(&str, String)| json!({ "name": name, "mountPath": format!("/etc/setpoint/{name}"), "readOnly": true });
+            container["volumeMounts"] = self.secrets.iter().map(mount).collect();
+        }
+        let volume =
+            |(name, secret): &(&str, String)| json!({ "name": name, "secret": { "secretName": secret } });
+        let volumes: Vec<Value> = self.secrets.iter().map(volume).collect();
         let apart = json!({
             "weight": 1,
             "podAffinityTerm": { "topologyKey": "kubernetes.io/hostname", "labelSelector": { "matchLabels": labels } },
         });
-        json!({
+        let mut deployment = json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": { "name": self.name, "namespace": self.namespace, "labels": labels },
@@ -150,6 +159,63 @@ impl Workload<'_> {
                     },
                 },
             },
+        });
+        if !volumes.is_empty() {
+            deployment["spec"]["template"]["spec"]["volumes"] = json!(volumes);
+        }
+        deployment
+    }
+
+    /// Returns a Service, by which metrics are scraped and the state is asked for.
+    pub fn service(&self) -> Value {
+        let labels = json!({ "app.kubernetes.io/name": self.name });
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": { "name": self.name, "namespace": self.namespace, "labels": labels },
+            "spec": {
+                "selector": labels,
+                "ports": [{ "name": "http", "port": 8080, "targetPort": "http" }],
+            },
+        })
+    }
+
+    /// Returns a budget by which nodes are emptied of one instance at a time.
+    pub fn disruption_budget(&self) -> Value {
+        let labels = json!({ "app.kubernetes.io/name": self.name });
+        json!({
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": { "name": self.name, "namespace": self.namespace, "labels": labels },
+            "spec": { "maxUnavailable": 1, "selector": { "matchLabels": labels } },
+        })
+    }
+
+    /// Returns what has the operator of Prometheus scrape all instances, by the Service.
+    pub fn service_monitor(&self) -> Value {
+        let labels = json!({ "app.kubernetes.io/name": self.name });
+        json!({
+            "apiVersion": "monitoring.coreos.com/v1",
+            "kind": "ServiceMonitor",
+            "metadata": { "name": self.name, "namespace": self.namespace, "labels": labels },
+            "spec": {
+                "selector": { "matchLabels": labels },
+                "endpoints": [{ "port": "http", "path": "/metrics", "interval": "30s" }],
+            },
+        })
+    }
+
+    /// Returns what has the operator of Prometheus load rules for alerts, given the content of a file of rules.
+    pub fn alerts(&self, rules: &Value) -> Value {
+        json!({
+            "apiVersion": "monitoring.coreos.com/v1",
+            "kind": "PrometheusRule",
+            "metadata": {
+                "name": self.name,
+                "namespace": self.namespace,
+                "labels": { "app.kubernetes.io/name": self.name },
+            },
+            "spec": rules,
         })
     }
 }

@@ -79,7 +79,7 @@ where
     /// Returns the resource as it is now, if it is still the same one.
     pub async fn read(&self, seen: &K) -> Result<K, RecordError> {
         let found = self.limited(self.api.get_opt(&seen.name_any())).await?;
-        found.filter(|found| found.uid() == seen.uid()).ok_or(RecordError::Overtaken)
+        found.filter(|found| found.uid() == seen.uid()).map(Self::trimmed).ok_or(RecordError::Overtaken)
     }
 
     /// Returns whether the finalizer is there.
@@ -112,17 +112,23 @@ where
         resource.meta_mut().managed_fields = None;
         self.fence.check()?;
         let (name, replace) = (resource.name_any(), PostParams::default());
-        self.limited(self.api.replace_status(&name, &replace, &resource)).await
+        self.limited(self.api.replace_status(&name, &replace, &resource)).await.map(Self::trimmed)
     }
 
     async fn set_finalizers(&self, resource: &K, finalizers: &[String]) -> Result<K, RecordError> {
         let metadata = json!({ "resourceVersion": resource.resource_version(), "finalizers": finalizers });
         let (patch, parameters) = (Patch::Merge(json!({ "metadata": metadata })), PatchParams::default());
         self.fence.check()?;
-        self.limited(self.api.patch(&resource.name_any(), &parameters, &patch)).await
+        self.limited(self.api.patch(&resource.name_any(), &parameters, &patch)).await.map(Self::trimmed)
     }
 
     async fn limited<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, RecordError> {
         Ok(timeout(self.limit, call).await.map_err(|_| RecordError::Timeout(self.limit))??)
+    }
+
+    /// Without who manages which field: nobody reads it, and it is most of what a resource takes in memory.
+    fn trimmed(mut resource: K) -> K {
+        resource.meta_mut().managed_fields = None;
+        resource
     }
 }

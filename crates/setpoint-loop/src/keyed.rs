@@ -63,6 +63,11 @@ impl Pokes {
         self.notify.notified().await;
     }
 
+    /// The turns of all keys, for what works for this one elsewhere.
+    pub fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.turns)
+    }
+
     /// Waits until this task may work; what is returned is dropped when it has.
     pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // Nobody closes it.

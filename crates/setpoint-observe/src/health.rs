@@ -1,7 +1,9 @@
 //! Whether a process lives, and whether it is ready.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// What an instance does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! A TCP proxy in front of a part, for networks that misbehave.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -20,6 +20,7 @@ pub struct Proxy {
     faults: watch::Sender<Faults>,
     connections: Arc<AtomicU64>,
     swallowed: Arc<AtomicU64>,
+    requests: Arc<Mutex<Vec<String>>>,
     _tasks: JoinSet<()>,
 }
 
@@ -44,6 +45,7 @@ struct Way {
     connection: u64,
     answers: bool,
     swallowed: Arc<AtomicU64>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
@@ -56,16 +58,25 @@ impl Proxy {
         let number_of = Arc::clone(&counted);
         let swallowed = Arc::new(AtomicU64::new(0));
         let lost = Arc::clone(&swallowed);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let asked = Arc::clone(&requests);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let number = number_of.fetch_add(1, Ordering::Relaxed) + 1;
-                connections.spawn(connect(stream, target, number, seen.clone(), Arc::clone(&lost)));
+                let (lost, asked) = (Arc::clone(&lost), Arc::clone(&asked));
+                let way = move |answers| Way {
+                    connection: number,
+                    answers,
+                    swallowed: Arc::clone(&lost),
+                    requests: Arc::clone(&asked),
+                };
+                connections.spawn(connect(stream, target, way, seen.clone()));
                 while connections.try_join_next().is_some() {}
             }
         });
-        Self { port, faults, connections: counted, swallowed, _tasks: tasks }
+        Self { port, faults, connections: counted, swallowed, requests, _tasks: tasks }
     }
 
     /// Where it listens.
@@ -115,6 +126,11 @@ impl Proxy {
         self.connections.load(Ordering::Relaxed)
     }
 
+    /// Returns what was asked so far, where it is HTTP in clear text: the method and the path of each request.
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Changes bytes of everything that passes.
     pub fn corrupt(&self) {
         self.faults.send_modify(|faults| faults.corrupt = true);
@@ -129,9 +145,8 @@ impl Proxy {
 async fn connect(
     client: TcpStream,
     target: SocketAddr,
-    connection: u64,
+    way: impl Fn(bool) -> Way,
     mut faults: watch::Receiver<Faults>,
-    swallowed: Arc<AtomicU64>,
 ) {
     if faults.borrow_and_update().cut {
         return;
@@ -141,7 +156,6 @@ async fn connect(
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let (there, back) = (faults.clone(), faults.clone());
-    let way = |answers| Way { connection, answers, swallowed: Arc::clone(&swallowed) };
     tokio::select! {
         _ = faults.wait_for(|faults| faults.cut) => {}
         () = async { tokio::join!(pass(from_client, to_server, way(false), there), pass(from_server, to_client, way(true), back)); } => {}
@@ -174,6 +188,9 @@ async fn pass(
             continue;
         }
         passed += length as u64;
+        if let Some(request) = request(bytes).filter(|_| !way.answers) {
+            way.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        }
         if now.corrupt {
             bytes.iter_mut().step_by(7).for_each(|byte| *byte ^= 0x55);
         }
@@ -193,4 +210,11 @@ async fn pass(
         std::future::pending::<()>().await;
     }
     let _ = to.shutdown().await;
+}
+
+/// The method and the path of a request, if one begins here.
+fn request(bytes: &[u8]) -> Option<String> {
+    let end = bytes.windows(2).position(|two| two == b"\r\n")?;
+    let line = std::str::from_utf8(bytes.get(..end)?).ok()?;
+    line.strip_suffix(" HTTP/1.1").map(str::to_owned)
 }

@@ -11,11 +11,13 @@ pub enum ConditionType {
     Synced,
     /// The ConfigMap holds what Consul says.
     Published,
+    /// All of it is as it should be: what others wait for.
+    Ready,
 }
 
 impl ConditionType {
-    /// All of them, in the order in which they are reached.
-    pub const ALL: [Self; 3] = [Self::Accepted, Self::Synced, Self::Published];
+    /// The steps, in the order in which they are reached. [`Ready`](Self::Ready) follows from them.
+    pub const STEPS: [Self; 3] = [Self::Accepted, Self::Synced, Self::Published];
 
     /// Its name in a resource.
     pub const fn as_str(self) -> &'static str {
@@ -23,6 +25,7 @@ impl ConditionType {
             Self::Accepted => "Accepted",
             Self::Synced => "Synced",
             Self::Published => "Published",
+            Self::Ready => "Ready",
         }
     }
 }

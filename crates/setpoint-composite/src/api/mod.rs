@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use conditions::{ConditionType, condition};
 pub use definition::crd;
-pub use status::{CompositeStatus, MAX_ISSUES, Published, Role, StatusIssue};
+pub use status::{CompositeStatus, MAX_ISSUES, Phase, Published, Role, StatusIssue};
 pub use validate::InvalidSpec;
 
 /// The API group.
@@ -60,8 +60,15 @@ const PAIR_MESSAGE: &str = "controllerNamespace and peerNamespace belong togethe
     printcolumn(name = "Id", type_ = "string", json_path = ".status.compositeId"),
     printcolumn(name = "Role", type_ = "string", json_path = ".status.role"),
     printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
+    printcolumn(name = "Phase", type_ = "string", priority = 1, json_path = ".status.phase"),
+    printcolumn(
         name = "Synced",
         type_ = "string",
+        priority = 1,
         json_path = ".status.conditions[?(@.type==\"Synced\")].status"
     ),
     printcolumn(

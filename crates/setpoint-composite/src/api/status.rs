@@ -21,6 +21,9 @@ pub struct CompositeStatus {
     /// The generation that the conditions are about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// How far it is, in one word, as core-operator says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
     /// The id of the composite that it is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub composite_id: Option<String>,
@@ -57,6 +60,7 @@ impl<'de> Deserialize<'de> for CompositeStatus {
         let issues: Vec<Value> = field(&mut fields, "issues");
         Ok(Self {
             observed_generation: field(&mut fields, "observedGeneration"),
+            phase: field(&mut fields, "phase"),
             composite_id: field(&mut fields, "compositeId"),
             role: field(&mut fields, "role"),
             owned_keys: field(&mut fields, "ownedKeys"),
@@ -77,6 +81,21 @@ fn field<T: DeserializeOwned + Default>(fields: &mut Map<String, Value>, name: &
 /// Those of a list that can be read.
 fn readable<T: DeserializeOwned>(values: Vec<Value>) -> Vec<T> {
     values.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect()
+}
+
+/// How far a Composite is, in the words of core-operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum Phase {
+    /// Not everything is known yet.
+    Updating,
+    /// Everything is as it should be.
+    Updated,
+    /// Something failed, and is tried again.
+    BackingOff,
+    /// What it declares makes no sense.
+    InvalidConfiguration,
+    /// Another Composite of the namespace stands before it.
+    WaitingForDependency,
 }
 
 /// The roles of a namespace in a composite.
@@ -174,6 +193,7 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(status.observed_generation, Some(3));
+        assert_eq!(status.phase, Some(Phase::Updated));
         assert_eq!(status.conditions.iter().map(|one| one.type_.as_str()).collect::<Vec<_>>(), ["Synced"]);
         assert!(status.owned_keys.is_empty());
     }

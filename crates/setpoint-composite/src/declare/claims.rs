@@ -98,6 +98,12 @@ pub fn ownable(namespace: &str, keys: &BTreeSet<String>) -> BTreeSet<String> {
     keys.iter().filter(|key| **key == reference || Key::parse(key).is_some()).cloned().collect()
 }
 
+/// Returns whether a key is that of a claim.
+pub fn is_claim(key: &str) -> bool {
+    let mut parts = key.split('/');
+    (parts.next(), parts.nth(1)) == (Some("composite"), Some("claims"))
+}
+
 /// A claim as it was read.
 struct Claim<'a> {
     entry: &'a Entry,
@@ -221,6 +227,39 @@ fn claims<'a>(key: &Key<'_>, present: &BTreeMap<&str, &'a Entry>) -> Vec<Claim<'
         .collect();
     claims.sort_by_key(|claim| (claim.entry.create_index, claim.claimant.clone()));
     claims
+}
+
+/// The keys that some entries claim, each with the value that holds: that of its oldest claim.
+///
+/// ```
+/// use setpoint_composite::declare::claimed;
+/// use setpoint_composite::structure::Entry;
+///
+/// let claim = Entry::new("composite/shop/claims/cart/compositeRole/cart/composite", "satellite");
+/// let held = claimed(std::slice::from_ref(&claim));
+/// assert_eq!(held["composite/shop/structure/cart/compositeRole"], b"satellite");
+/// ```
+pub fn claimed(entries: &[Entry]) -> BTreeMap<String, &[u8]> {
+    let mut oldest: BTreeMap<String, (u64, &str, &Entry)> = BTreeMap::new();
+    for entry in entries {
+        let Some((key, claimant)) = claim_of(&entry.key) else { continue };
+        let this = (entry.create_index, claimant, entry);
+        let held = oldest.entry(key).or_insert(this);
+        if (this.0, this.1) < (held.0, held.1) {
+            *held = this;
+        }
+    }
+    oldest.into_iter().map(|(key, (_, _, entry))| (key, entry.value.as_deref().unwrap_or_default())).collect()
+}
+
+/// The key that the key of a claim is about, and who claims it.
+fn claim_of(claim: &str) -> Option<(String, &str)> {
+    let (composite_id, rest) = claim.strip_prefix("composite/")?.split_once("/claims/")?;
+    let (namespace, rest) = rest.split_once('/')?;
+    let (attribute, claimant) = rest.split_once('/')?;
+    let key = format!("{}{namespace}/{attribute}", prefix(composite_id));
+    Key::parse(&key)?;
+    Some((key, claimant))
 }
 
 fn holds(entry: &Entry, value: &str) -> bool {

@@ -18,6 +18,6 @@ mod declaration;
 mod plan;
 
 pub use changes::{Changes, Delete, Guard, Set, changes, owned_after, owned_before, removal};
-pub use claims::{Claimant, Conflict, Resolution, claim_key, ownable, resolve, to_read};
+pub use claims::{Claimant, Conflict, Resolution, claim_key, claimed, is_claim, ownable, resolve, to_read};
 pub use declaration::{Baseline, Declaration, structure_ref_key};
 pub use plan::{after, data_changes};

@@ -3,6 +3,7 @@
 use setpoint_plan::{Action, AttributeChange, Plan, PlannedOperation};
 
 use super::changes::Changes;
+use super::claims::is_claim;
 use crate::structure::{Entry, Payload};
 
 /// The kind of thing that a key of Consul is in a plan.
@@ -44,12 +45,6 @@ impl Changes {
             plan.push(operation(Action::Delete, &delete.key, reason, Some(&delete.old), None));
         }
     }
-}
-
-/// Returns whether a key is that of a claim.
-fn is_claim(key: &str) -> bool {
-    let mut parts = key.split('/');
-    (parts.next(), parts.nth(1)) == (Some("composite"), Some("claims"))
 }
 
 /// What entries would be once changes are carried out, in the order of their keys.

@@ -1,22 +1,43 @@
-//! What runs.
+//! What runs, and what goes with it.
 
 use std::time::Duration;
 
 use serde_json::Value;
 use setpoint_kube::manifests::Workload;
 
+use super::alerts::alerts;
 use super::{NAME, Options};
 use crate::settings::Settings;
 
 /// The Deployment.
 pub fn deployment(options: &Options) -> Value {
+    workload(options).object()
+}
+
+/// The Service.
+pub fn service(options: &Options) -> Value {
+    workload(options).service()
+}
+
+/// The budget of disruptions.
+pub fn disruption_budget(options: &Options) -> Value {
+    workload(options).disruption_budget()
+}
+
+/// What the operator of Prometheus is told.
+pub fn monitoring(options: &Options) -> Vec<Value> {
+    let workload = workload(options);
+    vec![workload.service_monitor(), workload.alerts(&alerts())]
+}
+
+fn workload(options: &Options) -> Workload<'_> {
     let mut arguments = vec!["composite".to_owned(), "run".to_owned(), format!("--lease-name={NAME}")];
     if options.all_namespaces {
         arguments.push("--all-namespaces".to_owned());
     }
     // What people may want to change is there to be seen.
     let defaults = Settings::default();
-    let environment = vec![
+    let mut environment = vec![
         ("CLOUD_PROVIDER", defaults.cloud_provider.to_string()),
         ("CLOUD_COMPOSITE_STRUCTURE_SYNC_ENABLED", defaults.sync_enabled.to_string()),
         ("CLOUD_COMPOSITE_STRUCTURE_SYNC_CHECK_INTERVAL", written(defaults.check_interval)),
@@ -27,16 +48,36 @@ pub fn deployment(options: &Options) -> Value {
         ("SETPOINT_COMPOSITE_PART_OF", defaults.part_of),
         ("CONSUL_URL", options.consul_url.clone()),
     ];
-    let workload = Workload {
+    let consul = &options.consul;
+    let mut say = |name, value: &str| environment.push((name, value.to_owned()));
+    if consul.token_secret.is_some() {
+        say("CONSUL_HTTP_TOKEN_FILE", "/etc/setpoint/consul-token/token");
+    }
+    if let Some(method) = &consul.auth_method {
+        say("CONSUL_AUTH_METHOD", method);
+    }
+    if consul.ca_secret.is_some() {
+        say("CONSUL_CACERT", "/etc/setpoint/consul-ca/ca.crt");
+    }
+    if consul.client_secret.is_some() {
+        say("CONSUL_CLIENT_CERT", "/etc/setpoint/consul-client/tls.crt");
+        say("CONSUL_CLIENT_KEY", "/etc/setpoint/consul-client/tls.key");
+    }
+    let secrets = [
+        ("consul-ca", &consul.ca_secret),
+        ("consul-client", &consul.client_secret),
+        ("consul-token", &consul.token_secret),
+    ];
+    Workload {
         name: NAME,
         namespace: &options.namespace,
         image: &options.image,
         replicas: options.replicas,
         arguments,
         environment,
+        secrets: secrets.into_iter().filter_map(|(name, secret)| Some((name, secret.clone()?))).collect(),
         memory_limit: "128Mi",
-    };
-    workload.object()
+    }
 }
 
 /// A time as people write it.

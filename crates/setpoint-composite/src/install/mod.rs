@@ -3,12 +3,16 @@
 //! The rights are the least that work: [`rules`] is all that an instance may do where it serves Composites, and
 //! [`lease_rules`] all that it may do where it agrees with others on who leads. Tests run it with exactly these.
 
+mod alerts;
 mod deployment;
+mod policy;
 mod rbac;
 
 use serde_json::Value;
 
-pub use deployment::deployment;
+pub use alerts::alerts;
+pub use deployment::{deployment, disruption_budget, monitoring, service};
+pub use policy::consul_policy;
 pub use rbac::{rbac, rules};
 pub use setpoint_kube::manifests::lease_rules;
 
@@ -28,8 +32,23 @@ pub struct Options {
     pub replicas: u32,
     /// Where Consul is.
     pub consul_url: String,
+    /// How it is spoken to.
+    pub consul: ConsulOptions,
     /// The name of the ConfigMap that is published.
     pub config_map: String,
+}
+
+/// How Consul is spoken to: what is not set is not used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConsulOptions {
+    /// A Secret with a key `token`.
+    pub token_secret: Option<String>,
+    /// An auth method to log in by with the token of the account.
+    pub auth_method: Option<String>,
+    /// A Secret with the authorities that are trusted, in a key `ca.crt`.
+    pub ca_secret: Option<String>,
+    /// A Secret with the certificate to show: `tls.crt` and `tls.key`.
+    pub client_secret: Option<String>,
 }
 
 impl Default for Options {
@@ -40,6 +59,7 @@ impl Default for Options {
             image: concat!("setpoint:", env!("CARGO_PKG_VERSION")).to_owned(),
             replicas: 2,
             consul_url: "http://consul-server.consul:8500".to_owned(),
+            consul: ConsulOptions::default(),
             config_map: "composite-structure".to_owned(),
         }
     }
@@ -54,11 +74,30 @@ pub enum Part {
     Rbac,
     /// What runs.
     Deployment,
+    /// By what it is reached, for metrics.
+    Service,
+    /// How many instances may be missing at a time.
+    DisruptionBudget,
+    /// What the operator of Prometheus is told: what to scrape, and alerts.
+    Monitoring,
+    /// The alerts alone, as a file of rules for Prometheus.
+    Alerts,
 }
 
 impl Part {
-    /// All of them, in the order in which they are applied.
-    pub const ALL: [Self; 3] = [Self::Crd, Self::Rbac, Self::Deployment];
+    /// Those that every cluster takes, in the order in which they are applied.
+    pub const INSTALLED: [Self; 5] =
+        [Self::Crd, Self::Rbac, Self::Deployment, Self::Service, Self::DisruptionBudget];
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Crd,
+        Self::Rbac,
+        Self::Deployment,
+        Self::Service,
+        Self::DisruptionBudget,
+        Self::Monitoring,
+        Self::Alerts,
+    ];
 }
 
 /// The objects of one part.
@@ -75,5 +114,9 @@ pub fn objects(part: Part, options: &Options) -> Vec<Value> {
         Part::Crd => vec![serde_json::to_value(crate::api::crd()).unwrap_or_default()],
         Part::Rbac => rbac(options),
         Part::Deployment => vec![deployment(options)],
+        Part::Service => vec![service(options)],
+        Part::DisruptionBudget => vec![disruption_budget(options)],
+        Part::Monitoring => monitoring(options),
+        Part::Alerts => vec![alerts()],
     }
 }

@@ -1,18 +1,21 @@
 //! The keys of a Composite in Consul: written, put back, moved and removed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::ResourceExt as _;
 use setpoint_consul as consul;
 use setpoint_kube::lease::{Fence, Fenced};
 use setpoint_kube::records::{RecordError, Records};
+use tokio::time::Instant;
 
+use super::contest::Contest;
 use super::reconciler::write_status;
 use super::structures::Expected;
 use crate::api::{Composite, CompositeSpec};
 use crate::declare::{
-    Baseline, Changes, Claimant, Conflict, Declaration, Resolution, Set, changes, ownable, owned_before,
-    resolve, structure_ref_key, to_read,
+    Baseline, Changes, Claimant, Conflict, Declaration, Resolution, Set, changes, is_claim, ownable,
+    owned_before, resolve, structure_ref_key, to_read,
 };
 use crate::structure::{Entry, Key};
 
@@ -100,8 +103,28 @@ pub(super) struct Keys<'a> {
     pub(super) consul: &'a consul::Client,
     pub(super) records: &'a Records<Composite>,
     pub(super) fence: &'a Fence,
-    /// What is kept in the structure, if somebody follows it, and with which values it was last seen there.
-    pub(super) kept: Option<(&'a Expected, &'a BTreeMap<String, String>)>,
+    /// What was kept before, if anything was.
+    pub(super) kept: Option<Kept<'a>>,
+}
+
+/// What a Composite keeps in Consul, so that it is seen what something else has changed there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept<'a> {
+    /// What is kept in the structure, as all that follow it are told.
+    pub(super) expected: &'a Expected,
+    /// The values with which keys were last seen, or written.
+    pub(super) before: &'a BTreeMap<String, String>,
+    /// How often something else has changed them.
+    pub(super) contest: &'a Mutex<Contest>,
+}
+
+/// What is to be done about changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// They are carried out.
+    Now,
+    /// They only put back what something else keeps changing, and have to wait.
+    Later,
 }
 
 impl Keys<'_> {
@@ -127,7 +150,12 @@ impl Keys<'_> {
                 resolve(&claimant, declared, &owned, &BTreeSet::new(), &present);
             let changes = self.in_term(changes, &claimant, &present);
             if changes.is_empty() {
+                self.settled();
                 return Ok(Written { composite, wrote: refused.is_some(), conflicts, expected });
+            }
+            // What others change between two rounds is the same contest.
+            if refused.is_none() && self.turn_of(&changes, &claimant) == Turn::Later {
+                return Ok(Written { composite, wrote: false, conflicts, expected });
             }
             if remembered != owned {
                 let mut status = composite.status.clone().unwrap_or_default();
@@ -151,9 +179,37 @@ impl Keys<'_> {
         Err((composite, again_and_again(refused).into()))
     }
 
+    /// Returns whether changes that put back what something else has changed are to be carried out now.
+    fn turn_of(&self, changes: &Changes, claimant: &Claimant) -> Turn {
+        let Some(Kept { before, contest, .. }) = self.kept else { return Turn::Now };
+        let changed = |set: &&Set| set.old.as_ref() != Some(&set.value);
+        let undone = |set: &&Set| before.get(&set.key) == Some(&set.value);
+        let mut real = changes.sets.iter().filter(changed);
+        let Some(first) = real.clone().find(undone) else {
+            self.settled();
+            return Turn::Now;
+        };
+        let found = first.old.as_ref().map_or("gone".to_owned(), |old| format!("`{old}`"));
+        let (key, value) = (&first.key, &first.value);
+        let change = format!(
+            "something else keeps changing `{key}`, which is {found} where Composite `{claimant}` keeps `{value}`"
+        );
+        let may = lock(contest).take(change, Instant::now());
+        // What was never there before does not wait for what is contested. Claims go and come with their keys.
+        let more = !changes.deletes.is_empty() || real.any(|set| !undone(&set) && !is_claim(&set.key));
+        if may || more { Turn::Now } else { Turn::Later }
+    }
+
+    /// Says that nothing else has changed what was kept.
+    fn settled(&self) {
+        if let Some(kept) = &self.kept {
+            lock(kept.contest).settled();
+        }
+    }
+
     /// Says that keys are about to be put back that something else removed, before anybody sees them again.
     fn warn_of_repairs(&self, changes: &Changes) {
-        let Some((expected, before)) = self.kept else { return };
+        let Some(Kept { expected, before, .. }) = self.kept else { return };
         let put_back = |set: &Set| {
             let was_there = before.get(&set.key) == Some(&set.value);
             was_there && set.old.as_ref() != Some(&set.value) && Key::parse(&set.key).is_some()
@@ -188,6 +244,19 @@ impl Keys<'_> {
         Err(again_and_again(refused).into())
     }
 
+    /// Drops the claims of a Composite, and leaves the keys as they are.
+    pub(super) async fn unclaim(&self, composite: &Composite) -> Result<(), KeysError> {
+        let (claimant, owned) = (claimant(composite), owned(composite));
+        let present = self.read(&claimant, &owned).await?;
+        let resolution = resolve(&claimant, &BTreeMap::new(), &owned, &BTreeSet::new(), &present);
+        let mut changes = resolution.changes;
+        // What another claim makes of a key is for whoever it is of to write.
+        changes.sets.clear();
+        changes.deletes.retain(|gone| is_claim(&gone.key));
+        self.fence.check()?;
+        Ok(apply(self.consul, &changes).await?)
+    }
+
     /// Reads keys with their claims, and the reference of the namespace.
     async fn read(&self, claimant: &Claimant, keys: &BTreeSet<String>) -> Result<Vec<Entry>, consul::Error> {
         let read: Vec<_> = to_read(&claimant.namespace, keys).into_iter().collect();
@@ -204,6 +273,11 @@ impl Keys<'_> {
 /// Who a Composite is in a claim.
 pub fn claimant(composite: &Composite) -> Claimant {
     Claimant { namespace: composite.namespace().unwrap_or_default(), name: composite.name_any() }
+}
+
+/// Nothing under this lock can be half done, so a panic elsewhere does not spoil it.
+fn lock(contest: &Mutex<Contest>) -> MutexGuard<'_, Contest> {
+    contest.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn again_and_again(refused: Option<consul::Error>) -> consul::Error {

@@ -17,6 +17,7 @@ use super::composites::{follow_composites, follow_config_maps, options};
 use super::metrics::Metrics;
 use super::reconciler::NamespaceReconciler;
 use super::structures::Structures;
+use super::summary::Summary;
 use crate::publish::Observations;
 use crate::settings::Settings;
 
@@ -26,6 +27,9 @@ const PARTING: Duration = Duration::from_secs(2);
 const ROUND: Duration = Duration::from_secs(5);
 /// How many events of all watches may wait to be looked at.
 const QUEUE: usize = 64;
+/// How long a reconciler may give no sign of life, and a watch of Consul beyond its longest pause. What they do has limits, of
+/// which several may follow each other.
+const PATIENCE: Duration = Duration::from_mins(3);
 /// The bounds of the pause before a task that panicked is started again.
 const RESTARTS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
@@ -38,11 +42,12 @@ pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) metrics: Arc<Metrics>,
     pub(super) health: Arc<Health>,
+    pub(super) summary: Arc<Summary>,
     pub(super) recorder: Recorder,
     pub(super) fence: Fence,
 }
 
-/// How many namespaces are looked at in whole at a time: Consul takes only so many connections.
+/// How many namespaces are looked at, or written to, at a time: each takes a connection to Consul or to the API server.
 const PASSES: usize = 8;
 
 impl fmt::Debug for Shared {
@@ -65,25 +70,28 @@ pub(super) enum News {
 
 /// Leads until it is cancelled.
 pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
-    let supervisor =
-        || Supervisor::new(cancel.clone(), RESTARTS, fastrand::Rng::new()).reporting(log_restart);
+    let supervisor = || {
+        Supervisor::new(cancel.clone(), RESTARTS, fastrand::Rng::new()).reporting(restarts(&shared.metrics))
+    };
     let (watches, (sender, mut news)) = (supervisor(), mpsc::channel(QUEUE));
     let composites = follow_composites(&shared.client, &shared.settings, &shared.recorder, &watches, &sender);
     follow_config_maps(&shared.client, &shared.settings, &watches, &sender);
-    let patience = options(&shared.settings).patience();
     let mut listed = vec![false; composites.watches()];
-    let shared = Arc::new(shared);
     let mut reconcilers = Keyed::new(supervisor(), PASSES);
-    let mut restarts = 0;
+    let shared = Arc::new(shared);
     let mut rounds = tokio::time::interval(ROUND);
     loop {
         let next = tokio::select! {
             next = news.recv() => next,
             _ = rounds.tick() => {
-                if is_alive(&watches, patience) {
+                let supervised = [
+                    (&watches, options(&shared.settings).patience()),
+                    (shared.structures.supervisor(), shared.settings.retry_time + PATIENCE),
+                    (reconcilers.supervisor(), PATIENCE),
+                ];
+                if are_alive(&supervised) {
                     shared.health.beat();
                 }
-                restarts = count_restarts(&[&watches, reconcilers.supervisor()], restarts, &shared.metrics);
                 let kept = composites.namespaces();
                 reconcilers.retire(|namespace| kept.contains(namespace)).await;
                 continue;
@@ -118,33 +126,107 @@ pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
             None => break,
         }
         shared.metrics.composites(composites.count());
+        if listed.iter().all(|listed| *listed) {
+            shared.summary.listed(composites.namespaces());
+        }
     }
     watches.shutdown(PARTING).await;
     reconcilers.into_supervisor().shutdown(PARTING).await;
 }
 
-/// Writes a line about a task that is started again.
-pub(super) fn log_restart(restart: &Restart<'_>) {
-    let Restart { task, failure, panicked, pause } = restart;
-    let how = if *panicked { "panicked" } else { "failed" };
-    tracing::error!(task, failure, "the task {how}; it is started again in {} ms", pause.as_millis());
+/// Writes a line about each task that is started again, and counts it.
+pub(super) fn restarts(metrics: &Arc<Metrics>) -> impl Fn(&Restart<'_>) + Send + Sync + use<> {
+    let metrics = Arc::clone(metrics);
+    move |Restart { task, failure, panicked, pause }| {
+        let how = if *panicked { "panicked" } else { "failed" };
+        tracing::error!(task, failure, "the task {how}; it is started again in {} ms", pause.as_millis());
+        metrics.restarted();
+    }
 }
 
-/// Returns whether every watch has given a sign of life lately; writes a line about one that has not.
-fn is_alive(watches: &Supervisor, patience: Duration) -> bool {
-    let stuck = watches.health().into_iter().find(|task| task.silent > patience);
+/// Returns whether every task has given a sign of life within the patience for its kind; writes a line about one that has not.
+fn are_alive(supervised: &[(&Supervisor, Duration)]) -> bool {
+    let stuck = supervised.iter().find_map(|(supervisor, patience)| {
+        supervisor.health().into_iter().find(|task| task.silent > *patience)
+    });
     if let Some(task) = &stuck {
         tracing::error!(task = task.name, silent = task.silent.as_secs(), "the task stands still");
     }
     stuck.is_none()
 }
 
-/// Counts restarts that were not counted yet; gives how many there were in all.
-fn count_restarts(supervisors: &[&Supervisor], counted: u64, metrics: &Metrics) -> u64 {
-    let health = supervisors.iter().flat_map(|supervisor| supervisor.health());
-    let now = health.map(|task| task.restarts).sum();
-    for _ in counted..now {
-        metrics.restarted();
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_stands_still_is_no_sign_of_life() {
+        let supervisor = Supervisor::new(CancellationToken::new(), RESTARTS, fastrand::Rng::with_seed(1));
+        let beating = supervisor.spawn("beating", |task| async move {
+            while task.cancel.run_until_cancelled(tokio::time::sleep(SECOND * 10)).await.is_some() {
+                task.beat();
+            }
+        });
+        let patience = SECOND * 30;
+        tokio::time::sleep(SECOND * 120).await;
+        assert!(are_alive(&[(&supervisor, patience)]));
+        let stuck = supervisor.spawn("stuck", |_| std::future::pending::<()>());
+        tokio::time::sleep(SECOND * 20).await;
+        assert!(are_alive(&[(&supervisor, patience)]), "not yet");
+        tokio::time::sleep(SECOND * 20).await;
+        assert!(!are_alive(&[(&supervisor, patience)]));
+        // An instance whose loop gives no sign for that counts as dead.
+        let health = Arc::new(Health::new(patience));
+        let view = crate::operator::View {
+            metrics: Arc::default(),
+            health: Arc::clone(&health),
+            summary: Arc::default(),
+            instance: "one".to_owned(),
+        };
+        health.beat();
+        assert_eq!(setpoint_observe::Observed::liveness(&view), Ok(()));
+        tokio::time::sleep(patience + SECOND).await;
+        assert!(setpoint_observe::Observed::liveness(&view).is_err());
+        drop((beating, stuck));
     }
-    now
+
+    /// What is written to a log.
+    #[derive(Clone, Debug, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_is_logged_with_its_task_and_its_message_and_counted() {
+        let log = Log::default();
+        let written = log.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || written.clone()).finish();
+        let _default = tracing::subscriber::set_default(subscriber);
+        let metrics = Arc::new(Metrics::default());
+        let supervisor = Supervisor::new(CancellationToken::new(), RESTARTS, fastrand::Rng::with_seed(1))
+            .reporting(restarts(&metrics));
+        supervisor.spawn("shop", |_| -> std::future::Ready<()> { panic!("a bug") });
+        tokio::time::sleep(RESTARTS.0).await;
+        let text = String::from_utf8(log.0.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let text = text.expect("it is text");
+        for part in ["ERROR", "the task panicked", "shop", "a bug"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert!(!metrics.text().contains("task_restarts_total 0"), "{}", metrics.text());
+    }
 }

@@ -1,12 +1,15 @@
 //! Metrics for Prometheus.
 
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 /// The namespace that a metric is about.
@@ -28,6 +31,15 @@ struct Poll {
     composite: String,
     result: Result,
 }
+
+/// The composite that a metric is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Composite {
+    composite: String,
+}
+
+/// The bounds of what latencies are counted in, in seconds.
+const LATENCIES: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 30.0];
 
 /// The result of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
@@ -58,9 +70,13 @@ pub struct Metrics {
     writes: Family<Outcome, Counter>,
     transactions: Family<Outcome, Counter>,
     polls: Family<Poll, Counter>,
+    last_poll: Family<Composite, Gauge<f64, AtomicU64>>,
+    latency: Histogram,
     issues: Family<Kind, Gauge>,
     conflicts: Family<Namespace, Gauge>,
     contested: Family<Namespace, Gauge>,
+    keys_contested: Family<Namespace, Gauge>,
+    status_contested: Family<Namespace, Gauge>,
     restarts: Counter,
     certificates: Gauge,
     renewals: Counter,
@@ -79,9 +95,13 @@ impl Default for Metrics {
             writes: Family::default(),
             transactions: Family::default(),
             polls: Family::default(),
+            last_poll: Family::default(),
+            latency: Histogram::new(LATENCIES),
             issues: Family::default(),
             conflicts: Family::default(),
             contested: Family::default(),
+            keys_contested: Family::default(),
+            status_contested: Family::default(),
             restarts: Counter::default(),
             certificates: Gauge::default(),
             renewals: Counter::default(),
@@ -100,6 +120,16 @@ impl Default for Metrics {
         registry.register("config_map_writes", "Writes of the ConfigMap", metrics.writes.clone());
         registry.register("transactions", "Transactions in Consul", metrics.transactions.clone());
         registry.register("polls", "Blocking queries to Consul", metrics.polls.clone());
+        registry.register(
+            "last_poll_timestamp_seconds",
+            "When it was last known what Consul says about a composite",
+            metrics.last_poll.clone(),
+        );
+        registry.register(
+            "publish_seconds",
+            "How long it took from an answer of Consul until the ConfigMap was written",
+            metrics.latency.clone(),
+        );
         registry.register("issues", "Entries in Consul that could not be used", metrics.issues.clone());
         registry.register(
             "key_conflicts",
@@ -110,6 +140,16 @@ impl Default for Metrics {
             "config_map_contested",
             "Whether something else keeps changing the ConfigMap",
             metrics.contested.clone(),
+        );
+        registry.register(
+            "keys_contested",
+            "Whether something else keeps changing declared keys",
+            metrics.keys_contested.clone(),
+        );
+        registry.register(
+            "status_contested",
+            "Whether something else keeps changing the status of a Composite",
+            metrics.status_contested.clone(),
         );
         registry.register("task_restarts", "Tasks that were started again", metrics.restarts.clone());
         registry.register(
@@ -176,9 +216,30 @@ impl Metrics {
         self.polls.get_or_create(&Poll { composite: composite.to_owned(), result }).inc();
     }
 
+    /// Takes note that it is known now what Consul says about a composite.
+    pub fn polled(&self, composite: &str, now: Timestamp) {
+        let key = Composite { composite: composite.to_owned() };
+        self.last_poll.get_or_create(&key).set(now.as_duration().as_secs_f64());
+    }
+
+    /// Says how long it took from an answer of Consul until a ConfigMap was written.
+    pub fn published_in(&self, latency: Duration) {
+        self.latency.observe(latency.as_secs_f64());
+    }
+
     /// Says whether something else keeps changing the ConfigMap of a namespace.
     pub fn contested(&self, namespace: &str, contested: bool) {
         self.contested.get_or_create(&of(namespace)).set(i64::from(contested));
+    }
+
+    /// Says whether something else keeps changing declared keys of a namespace.
+    pub fn keys_contested(&self, namespace: &str, contested: bool) {
+        self.keys_contested.get_or_create(&of(namespace)).set(i64::from(contested));
+    }
+
+    /// Says whether something else keeps changing the status of a Composite in a namespace.
+    pub fn status_contested(&self, namespace: &str, contested: bool) {
+        self.status_contested.get_or_create(&of(namespace)).set(i64::from(contested));
     }
 
     /// Says how many declared keys of a namespace have another value, by an older claim.
@@ -216,6 +277,7 @@ impl Metrics {
         for result in [Result::ok, Result::error] {
             self.polls.remove(&Poll { composite: composite.to_owned(), result });
         }
+        self.last_poll.remove(&Composite { composite: composite.to_owned() });
     }
 
     /// Forgets a namespace, with the kinds of issues that were told.
@@ -231,6 +293,8 @@ impl Metrics {
         let key = of(namespace);
         self.conflicts.remove(&key);
         self.contested.remove(&key);
+        self.keys_contested.remove(&key);
+        self.status_contested.remove(&key);
         self.owned.remove(&key);
         self.index.remove(&key);
         self.applied.remove(&key);
@@ -263,6 +327,19 @@ mod tests {
         metrics.issues("shop", &["DuplicateRole"], [].into_iter());
         assert!(metrics.text().contains("kind=\"DuplicateRole\"} 0"));
         metrics.poll("shop", Result::ok);
+        metrics.polled("shop", Timestamp::UNIX_EPOCH);
+        metrics.published_in(Duration::from_millis(30));
+        for line in [
+            "setpoint_composite_last_poll_timestamp_seconds{composite=\"shop\"} 0.0",
+            "setpoint_composite_publish_seconds_bucket{le=\"0.025\"} 0",
+            "setpoint_composite_publish_seconds_bucket{le=\"0.05\"} 1",
+        ] {
+            assert!(
+                metrics.text().lines().any(|found| found == line),
+                "{line} is not in\n{}",
+                metrics.text()
+            );
+        }
         metrics.forget("shop", &["DuplicateRole"]);
         metrics.forget_composite("shop");
         assert!(!metrics.text().contains("shop"), "{}", metrics.text());

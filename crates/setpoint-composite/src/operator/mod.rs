@@ -15,22 +15,27 @@
 //! seen an event. It can be killed at any instruction.
 
 mod composites;
+mod contest;
 mod keys;
 mod leadership;
+mod memory;
 mod metrics;
 mod namespace;
+mod overview;
 mod publishing;
 mod reconciler;
 mod references;
 mod release;
 mod report;
 mod structures;
+mod summary;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::runtime::events::{Recorder, Reporter};
+use serde_json::{Value, json};
 use setpoint_consul as consul;
 use setpoint_kube::client::Clients;
 use setpoint_kube::lease::{self, Elector, Fence, Leadership};
@@ -46,6 +51,7 @@ pub use namespace::{NamespaceComposites, sort_composites};
 pub use release::{ReleaseError, Released, release};
 pub use report::{ConsulState, Facts, status_of};
 use structures::Structures;
+pub use summary::{NamespaceSummary, Summary};
 
 /// How often the files with certificates are looked at.
 const CERTIFICATES: Duration = Duration::from_secs(2);
@@ -59,6 +65,7 @@ pub struct Operator {
     settings: Settings,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
+    summary: Arc<Summary>,
 }
 
 impl fmt::Debug for Operator {
@@ -76,7 +83,8 @@ impl Operator {
     ) -> Result<Self, InvalidSetting> {
         settings.validate()?;
         let (metrics, health) = (Arc::default(), Arc::new(Health::new(PATIENCE)));
-        Ok(Self { clients: clients.into(), consul, settings, metrics, health })
+        let summary = Arc::default();
+        Ok(Self { clients: clients.into(), consul, settings, metrics, health, summary })
     }
 
     /// Its metrics.
@@ -86,7 +94,17 @@ impl Operator {
 
     /// What can be seen of it from outside.
     pub fn observed(&self) -> Arc<dyn Observed> {
-        Arc::new(View { metrics: Arc::clone(&self.metrics), health: Arc::clone(&self.health) })
+        Arc::new(View {
+            metrics: Arc::clone(&self.metrics),
+            health: Arc::clone(&self.health),
+            summary: Arc::clone(&self.summary),
+            instance: self.settings.instance.clone(),
+        })
+    }
+
+    /// What it knows of the namespaces that it serves.
+    pub fn summary(&self) -> Arc<Summary> {
+        Arc::clone(&self.summary)
     }
 
     /// Works until it is cancelled; then gives back the Lease and the token of its login.
@@ -141,24 +159,30 @@ impl Operator {
 
     fn report_leadership(&self, leadership: &Leadership<'_>) {
         let instance = &self.settings.instance;
+        let lease = self.settings.election.as_ref();
+        let lease = lease.map(|election| format!("{}/{}", election.namespace, election.name));
         self.health.beat();
         match leadership {
             Leadership::Standby { holder } => {
-                tracing::debug!(holder, "the lease is looked at");
+                tracing::debug!(lease, holder, "the lease is looked at");
                 self.health.set_role(Role::Standby);
             }
             Leadership::Leading { transitions } => {
-                tracing::info!(instance, transitions, "this instance leads");
+                tracing::info!(instance, lease, transitions, "this instance leads");
                 self.metrics.leads(Some(*transitions));
             }
             Leadership::Lost | Leadership::Ended => {
                 if matches!(leadership, Leadership::Lost) {
-                    tracing::warn!(instance, "this instance does not lead any more");
+                    tracing::warn!(instance, lease, "this instance does not lead any more");
                 }
                 self.metrics.leads(None);
+                self.metrics.composites(0);
+                self.summary.clear();
                 self.health.set_role(Role::Starting);
             }
-            Leadership::Failed(error) => tracing::warn!(%error, "the lease can't be had"),
+            Leadership::Failed(error) => {
+                tracing::warn!(lease, %error, "the lease can't be had; it is tried again")
+            }
         }
     }
 
@@ -183,6 +207,7 @@ impl Operator {
             settings: self.settings.clone(),
             metrics: Arc::clone(&self.metrics),
             health: Arc::clone(&self.health),
+            summary: Arc::clone(&self.summary),
             recorder,
             fence,
         };
@@ -195,6 +220,8 @@ impl Operator {
 struct View {
     metrics: Arc<Metrics>,
     health: Arc<Health>,
+    summary: Arc<Summary>,
+    instance: String,
 }
 
 impl Observed for View {
@@ -208,5 +235,12 @@ impl Observed for View {
 
     fn metrics(&self) -> String {
         self.metrics.text()
+    }
+
+    fn state(&self) -> Value {
+        let mut state = self.summary.json();
+        state["instance"] = json!(self.instance);
+        state["role"] = json!(self.health.role().as_str());
+        state
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use futures::FutureExt;
 use kube::ResourceExt;
 use setpoint_loop::{Supervisor, TaskHandle};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::leadership::Shared;
+use super::leadership::{Shared, restarts};
 use super::metrics::{Metrics, Result as RequestResult};
 use super::report::ConsulState;
 use crate::api::Composite;
@@ -32,7 +32,7 @@ impl Publishing {
     /// Makes sure that the right publisher is at work, if any should be.
     pub(super) async fn ensure(
         now: &mut Option<Self>,
-        shared: &Arc<Shared>,
+        (shared, turns): (&Arc<Shared>, &Arc<Semaphore>),
         namespace: &str,
         composite: &Composite,
         children: &Supervisor,
@@ -45,12 +45,12 @@ impl Publishing {
             old.stop().await;
         }
         if shared.settings.sync_enabled {
-            *now = Self::start(shared, namespace, composite, of, children);
+            *now = Self::start((shared, turns), namespace, composite, of, children);
         }
     }
 
     fn start(
-        shared: &Arc<Shared>,
+        (shared, turns): (&Arc<Shared>, &Arc<Semaphore>),
         namespace: &str,
         composite: &Composite,
         of: (Option<String>, String),
@@ -79,7 +79,10 @@ impl Publishing {
                 provider: settings.cloud_provider.to_string(),
                 check_interval: settings.check_interval,
                 pauses: (settings.apply_retry_time, settings.apply_retry_max_time),
+                removal_grace: settings.removal_grace,
             },
+            turns: Arc::clone(turns),
+            report: Arc::new(restarts(&shared.metrics)),
             poll: poll(shared, &of.1, consul_sender),
             state: sender,
         };
@@ -122,6 +125,9 @@ impl Publishing {
         }
         if now.writes > told.writes {
             metrics.writes(namespace, RequestResult::ok, now.writes - told.writes);
+            if let Some(latency) = now.latency {
+                metrics.published_in(latency);
+            }
         }
         let failed = now.failures.saturating_sub(told.failures);
         if failed > 0 {

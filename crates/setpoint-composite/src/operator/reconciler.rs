@@ -1,6 +1,6 @@
 //! Keeps one namespace: its Composites, their keys in Consul, and the ConfigMap.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,17 +11,18 @@ use setpoint_kube::conditions::Finding;
 use setpoint_kube::lease::Fence;
 use setpoint_kube::records::{RecordError, Records};
 use setpoint_loop::{Backoff, Pokes, Supervisor, Task};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::composites::Composites;
-use super::keys::{Keys, KeysError, Written, claimant, declaration, intact, owned, reason};
-use super::leadership::{Shared, log_restart};
+use super::keys::{Kept, Keys, KeysError, Written, claimant, declaration, intact, owned, reason};
+use super::leadership::{Shared, restarts};
+use super::memory::{Memory, News, Seen, Structure, news};
 use super::metrics::Result as RequestResult;
 use super::namespace::{NamespaceComposites, sort_composites};
 use super::publishing::Publishing;
-use super::references::{Sighted, next_sight};
+use super::references::next_sight;
 use super::report::{Facts, conflict, event, events, not_oldest, published, status_of};
-use super::structures::Expected;
+use super::summary::NamespaceSummary;
 use crate::api::{Composite, CompositeStatus, FINALIZER, RELEASE_ANNOTATION};
 use crate::declare::structure_ref_key;
 use crate::structure::{IssueKind, prefix};
@@ -30,8 +31,8 @@ use crate::structure::{IssueKind, prefix};
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// How much later than Consul may be asked again keys that were written are looked at once more.
 const MARGIN: Duration = Duration::from_secs(1);
-/// How long a status that something else changed is left as it is.
-const STATUS_REPAIR: Duration = Duration::from_secs(5);
+/// How long a reconciler gives no sign of life while it waits.
+const BEAT: Duration = Duration::from_secs(20);
 /// How long an Event may take to be told. Nothing depends on it.
 const EVENT_LIMIT: Duration = Duration::from_secs(3);
 
@@ -43,51 +44,6 @@ pub(super) struct NamespaceReconciler {
     namespace: String,
     pokes: Pokes,
     records: Records<Composite>,
-}
-
-/// What is known between two passes.
-#[derive(Debug, Default)]
-struct Memory {
-    publishing: Option<Publishing>,
-    /// What is seen of the key that refers to the structure.
-    reference: Option<Sighted>,
-    /// The Composite that counts, as it was last read or written.
-    winner: Option<Composite>,
-    declared: BTreeMap<String, String>,
-    /// The Composites of the namespace as they were last looked at, or written.
-    known: BTreeMap<String, Composite>,
-    /// When a status is repaired that something else changed.
-    repair_at: Option<Instant>,
-    /// What the namespace keeps in which structure, as all that follow it are told.
-    expected: Option<(String, Arc<Expected>)>,
-    /// Whether something was written to Consul that was not looked at since.
-    wrote: bool,
-}
-
-impl Memory {
-    /// Remembers a Composite as it was just written.
-    fn remember(&mut self, composite: &Composite) {
-        self.known.insert(composite.uid().unwrap_or_default(), composite.clone());
-    }
-
-    /// Whether the latest snapshot shows our own keys as they should be.
-    fn is_structure_intact(&self) -> bool {
-        let (Some(publishing), Some(winner)) = (&self.publishing, &self.winner) else { return true };
-        let (state, _) = publishing.state();
-        let Some(snapshot) = &state.snapshot else { return true };
-        intact(&self.declared, &prefix(winner.declared().composite_id()), snapshot.present())
-    }
-}
-
-/// What is new about the Composites of a namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum News {
-    /// Nothing: it was our own write.
-    None,
-    /// Something else wrote a status.
-    Status,
-    /// One was made, changed or deleted.
-    Declared,
 }
 
 /// How much there is to look at.
@@ -144,18 +100,19 @@ impl NamespaceReconciler {
 
     /// Keeps the namespace until it is cancelled, or until another instance leads.
     pub(super) async fn run(self, task: Task) {
+        // However this ends, and be it because the leadership is lost.
+        let _forgets = Forgets { shared: Arc::clone(&self.shared), namespace: self.namespace.clone() };
         let settings = &self.shared.settings;
         let pauses = (FIRST_PAUSE, settings.retry_time);
-        let children =
-            Supervisor::new(task.cancel.clone(), pauses, fastrand::Rng::new()).reporting(log_restart);
+        let children = Supervisor::new(task.cancel.clone(), pauses, fastrand::Rng::new())
+            .reporting(restarts(&self.shared.metrics));
         let mut backoff = Backoff::new(pauses.0, pauses.1, fastrand::Rng::new());
-        let mut memory = Memory::default();
+        let mut memory = Memory::new(settings);
         let mut need = Need::Everything;
         let mut due = Instant::now() + settings.check_interval;
         let mut second_look: Option<Instant> = None;
         loop {
-            task.beat();
-            let pass = Box::pin(self.pass(need, &mut memory, &children));
+            let pass = Box::pin(self.pass(need, &mut memory, &children, &task));
             let Some(result) = task.cancel.run_until_cancelled(pass).await else { break };
             match result {
                 Ok(()) => {
@@ -186,39 +143,41 @@ impl NamespaceReconciler {
                     due = if due > now { due.min(retry) } else { retry };
                 }
             }
-            let sooner = [second_look, memory.repair_at].into_iter().flatten().fold(due, Instant::min);
+            let sooner = second_look.map_or(due, |second_look| due.min(second_look));
             let Some(next) = self.next(&mut memory, &task, sooner).await else { break };
             need = next;
             second_look = second_look.filter(|second_look| *second_look > Instant::now());
-            if need == Need::Everything {
-                memory.repair_at = None;
-            }
         }
         children.shutdown(Duration::from_secs(1)).await;
         self.expect(&mut memory, None);
-        self.shared.metrics.forget(&self.namespace, &IssueKind::ALL.map(IssueKind::as_str));
     }
 
     /// Waits until there is something to look at; none if nothing is to be looked at any more.
-    async fn next(&self, memory: &mut Memory, task: &Task, mut due: Instant) -> Option<Need> {
+    async fn next(&self, memory: &mut Memory, task: &Task, due: Instant) -> Option<Need> {
         loop {
-            let Memory { publishing, reference, declared, .. } = &mut *memory;
+            task.beat();
+            let due = memory.due().map_or(due, |sooner| due.min(sooner));
+            let waits = memory.keys().waits(Instant::now());
+            let Memory { publishing, reference, structure, declared, .. } = &mut *memory;
             tokio::select! {
                 () = task.cancel.cancelled() => return None,
-                () = self.pokes.next() => match self.news(memory) {
-                    News::Declared => return Some(Need::Everything),
-                    News::Status => {
-                        // Not at once: another that does the same would answer for ever.
-                        let repair = Instant::now() + STATUS_REPAIR;
-                        memory.repair_at.get_or_insert(repair);
-                        due = due.min(repair);
+                () = self.pokes.next() => {
+                    let news = news(&memory.known, &self.composites.of(&self.namespace));
+                    memory.note(news);
+                    if news == News::Declared {
+                        return Some(Need::Everything);
                     }
-                    News::None => {}
-                },
+                }
                 () = sleep_until(due) => return Some(Need::Everything),
+                () = sleep(BEAT) => {}
                 () = Publishing::news(publishing.as_mut()) => return Some(Need::Report),
+                () = Structure::changed(structure.as_mut()) => {
+                    if !memory.is_structure_intact() {
+                        return Some(Need::Everything);
+                    }
+                }
                 seen = next_sight(reference.as_mut()) => {
-                    if !intact(declared, &structure_ref_key(&self.namespace), &seen) {
+                    if !waits && !intact(declared, &structure_ref_key(&self.namespace), &seen) {
                         return Some(Need::Everything);
                     }
                 }
@@ -226,49 +185,40 @@ impl NamespaceReconciler {
         }
     }
 
-    /// Returns what is new about the Composites of the namespace, compared with how they were last looked at or written.
-    fn news(&self, memory: &Memory) -> News {
-        let now = self.composites.of(&self.namespace);
-        if now.len() != memory.known.len() {
-            return News::Declared;
-        }
-        let mut news = News::None;
-        for composite in now {
-            let Some(known) = memory.known.get(&composite.uid().unwrap_or_default()) else {
-                return News::Declared;
-            };
-            let declared = |one: &Composite| {
-                let metadata = one.meta();
-                let deleted = metadata.deletion_timestamp.is_some();
-                (metadata.generation, deleted, metadata.finalizers.clone(), metadata.annotations.clone())
-            };
-            if declared(&composite) != declared(known) {
-                return News::Declared;
+    /// Looks at what is to be looked at, when it is its turn.
+    async fn pass(
+        &self,
+        need: Need,
+        memory: &mut Memory,
+        children: &Supervisor,
+        task: &Task,
+    ) -> Result<(), Unfinished> {
+        let mut turn = std::pin::pin!(self.pokes.turn());
+        let _turn = loop {
+            // Whoever waits for others lives.
+            task.beat();
+            if let Ok(turn) = timeout(BEAT, turn.as_mut()).await {
+                break turn;
             }
-            if composite.status != known.status {
-                news = News::Status;
-            }
-        }
-        news
-    }
-
-    async fn pass(&self, need: Need, memory: &mut Memory, children: &Supervisor) -> Result<(), Unfinished> {
+        };
+        task.beat();
         if need == Need::Report && memory.is_structure_intact() {
             return self.report(memory).await;
         }
+        memory.begin_repair();
         self.reconcile(memory, children).await
     }
 
     /// Looks at everything once, and does what is to be done. What fails for one Composite holds up no other.
     async fn reconcile(&self, memory: &mut Memory, children: &Supervisor) -> Result<(), Unfinished> {
-        let _turn = self.pokes.turn().await;
         let all = self.composites.of(&self.namespace);
-        memory.known = all.iter().map(|one| (one.uid().unwrap_or_default(), Composite::clone(one))).collect();
+        memory.known = all.iter().map(|one| (one.uid().unwrap_or_default(), Seen::of(one))).collect();
         let NamespaceComposites { winner, others, leaving } = sort_composites(all);
         let mut result = Ok(());
         if winner.is_none() {
             memory.winner = None;
             memory.reference = None;
+            memory.structure = None;
             self.expect(memory, None);
             if let Some(publishing) = memory.publishing.take() {
                 publishing.stop().await;
@@ -283,7 +233,22 @@ impl NamespaceReconciler {
             }
             result = worse(result, self.keep(winner, memory, children).await);
         }
+        self.report_contests(memory).await;
         result
+    }
+
+    /// Says what something else keeps changing, apart from what a condition says.
+    async fn report_contests(&self, memory: &mut Memory) {
+        let now = Instant::now();
+        let contested = memory.status.contested(now).is_some();
+        self.shared.metrics.status_contested(&self.namespace, contested);
+        self.shared.metrics.keys_contested(&self.namespace, memory.keys().contested(now).is_some());
+        let reported = std::mem::replace(&mut memory.status_reported, contested);
+        if let Some(winner) = memory.winner.as_ref().filter(|_| contested && !reported) {
+            let note = "something else keeps changing its status, which is written anew less and less often: is there a second operator, or core-operator, in this namespace?";
+            tracing::warn!(namespace = self.namespace, composite = winner.name_any(), "{note}");
+            self.publish_event(winner, &event(EventType::Warning, "StatusContested", note)).await;
+        }
     }
 
     /// Does what the Composite that counts asks for.
@@ -300,6 +265,7 @@ impl NamespaceReconciler {
         if let Err(invalid) = composite.declared().validate() {
             let refused = Facts::refused("Invalid", invalid.to_string());
             memory.winner = None;
+            memory.structure = None;
             self.expect(memory, None);
             memory.remember(&self.report_status(composite, &refused).await?);
             return Ok(());
@@ -310,11 +276,22 @@ impl NamespaceReconciler {
         self.expect(memory, Some(composite.declared().composite_id()));
         // Before the keys are read: whatever changes after that is seen.
         memory.reference.get_or_insert_with(|| self.shared.structures.follow_reference(&self.namespace));
-        Publishing::ensure(&mut memory.publishing, &self.shared, &self.namespace, &composite, children).await;
-        let (composite, synced, failed) = match self
-            .keys_after(memory.expected.as_ref().map(|(_, kept)| (kept.as_ref(), &before)))
-            .write(composite, &memory.declared)
-            .await
+        memory.follow(&self.shared.structures, composite.declared().composite_id());
+        let turns = self.pokes.turns();
+        Publishing::ensure(
+            &mut memory.publishing,
+            (&self.shared, &turns),
+            &self.namespace,
+            &composite,
+            children,
+        )
+        .await;
+        let kept = memory.expected.as_ref().map(|(_, expected)| Kept {
+            expected: expected.as_ref(),
+            before: &before,
+            contest: &memory.keys,
+        });
+        let (composite, synced, failed) = match self.keys_after(kept).write(composite, &memory.declared).await
         {
             Ok(Written { composite, wrote, conflicts, expected }) => {
                 memory.wrote |= wrote;
@@ -324,13 +301,18 @@ impl NamespaceReconciler {
                 self.shared.metrics.conflicts(&self.namespace, conflicts.len());
                 memory.declared = expected;
                 self.expect(memory, Some(composite.declared().composite_id()));
-                let synced = match conflicts.first() {
-                    None => {
+                let contested = memory.keys().contested(Instant::now()).map(|change| {
+                    format!("{change}; it is put back less and less often, until it is left alone")
+                });
+                let synced = match (contested, conflicts.first()) {
+                    (Some(contested), _) => Finding::fails("Contested", contested),
+                    (None, None) => {
                         let count = memory.declared.len();
                         Finding::holds("Written", format!("Consul holds its {count} keys"))
                     }
-                    Some(first) => {
-                        Finding::fails("KeyConflict", conflict(&claimant(&composite), first, conflicts.len()))
+                    (None, Some(first)) => {
+                        let claimant = claimant(&composite);
+                        Finding::fails("KeyConflict", conflict(&claimant, first, conflicts.len()))
                     }
                 };
                 (composite, synced, None)
@@ -466,7 +448,15 @@ impl NamespaceReconciler {
         let status = status_of(&composite, facts, &self.shared.settings, Timestamp::now());
         let before: Option<CompositeStatus> = composite.status.clone();
         let told = events(before.as_ref(), &status);
+        let mut summary = NamespaceSummary::of(&composite.name_any(), &status);
+        if facts.published.is_none() {
+            summary.not_published_yet();
+        }
         let composite = write_status(&self.records, &self.shared.fence, composite, status).await?;
+        // Of those that do not count nobody waits for anything.
+        if facts.accepted.reason != "NotOldest" {
+            self.shared.summary.set(&self.namespace, summary);
+        }
         for event in &told {
             self.publish_event(&composite, event).await;
         }
@@ -486,8 +476,21 @@ impl NamespaceReconciler {
     }
 
     /// Works on keys of which some were seen before.
-    fn keys_after<'a>(&'a self, kept: Option<(&'a Expected, &'a BTreeMap<String, String>)>) -> Keys<'a> {
+    fn keys_after<'a>(&'a self, kept: Option<Kept<'a>>) -> Keys<'a> {
         Keys { consul: &self.shared.consul, records: &self.records, fence: &self.shared.fence, kept }
+    }
+}
+
+/// Removes what metrics and the summary say of a namespace when its reconciler ends.
+struct Forgets {
+    shared: Arc<Shared>,
+    namespace: String,
+}
+
+impl Drop for Forgets {
+    fn drop(&mut self) {
+        self.shared.metrics.forget(&self.namespace, &IssueKind::ALL.map(IssueKind::as_str));
+        self.shared.summary.forget(&self.namespace);
     }
 }
 

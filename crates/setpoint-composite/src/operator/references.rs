@@ -5,18 +5,24 @@
 //! ```
 //!
 //! Of one namespace it is the key itself that is waited for; of many it is `config/`, below which other things change as
-//! well: the token bucket bounds how often the keys are read for that.
+//! well: the token bucket bounds how often the keys are read for that. While nothing changes there, they are read every ten
+//! seconds all the same: not every removal is reported.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use setpoint_consul::watch::{Cursor, LONGEST_WAIT, Settings};
+use setpoint_consul::watch::{Cursor, Settings};
 use setpoint_consul::{Client, Error};
-use setpoint_loop::{Backoff, Supervisor, TokenBucket};
+use setpoint_loop::{Backoff, Supervisor, Task, TokenBucket};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::structure::Entry;
+
+/// How long keys may go unread while nothing changes.
+const LONGEST_REST: Duration = Duration::from_secs(10);
+/// The longest wait of a query: two of them, each of which Consul may draw out by a sixteenth, are within the rest.
+const LONGEST_QUERY: Duration = Duration::from_millis(4_500);
 
 /// What is seen of one key: nothing yet, or its entry, or that there is none.
 pub(super) type Sighted = watch::Receiver<Option<Vec<Entry>>>;
@@ -39,13 +45,14 @@ impl References {
             let watch = Watch {
                 client: client.clone(),
                 set: set.clone(),
-                wait: settings.wait.min(LONGEST_WAIT),
+                wait: settings.wait.min(LONGEST_QUERY),
                 cursor: Cursor::default(),
                 bucket: TokenBucket::new(settings.burst, settings.refill),
                 backoff: Backoff::new(settings.first_retry, settings.longest_retry, settings.random.clone()),
+                read: None,
             };
             async move {
-                task.cancel.run_until_cancelled(watch.run()).await;
+                task.cancel.clone().run_until_cancelled(watch.run(&task)).await;
             }
         });
         Self { followed }
@@ -81,18 +88,22 @@ struct Watch {
     cursor: Cursor,
     bucket: TokenBucket,
     backoff: Backoff,
+    /// Which keys were read last, at which index, and when.
+    read: Option<(Vec<String>, u64, Instant)>,
 }
 
 impl Watch {
-    async fn run(mut self) {
+    async fn run(mut self, task: &Task) {
         let client = self.client.clone();
         loop {
+            task.beat();
             let keys = self.keys();
             let (Some(first), Some(last)) = (keys.first(), keys.last()) else {
-                match self.set.changed().await {
-                    Ok(()) => continue,
-                    Err(_) => return,
+                tokio::select! {
+                    changed = self.set.changed() => if changed.is_err() { return },
+                    () = sleep(LONGEST_REST) => {}
                 }
+                continue;
             };
             self.bucket.acquire().await;
             let began = Instant::now();
@@ -107,24 +118,43 @@ impl Watch {
                     continue;
                 }
             };
+            let index = *waited.as_ref().unwrap_or(&0);
             let waited = waited.map(|index| self.cursor.advance(index, began.elapsed() < self.wait));
-            // Where we may not list what is there, we may still read the keys, at the pace of retries.
+            // Where we may not list what is there, we may still read the keys, at their own pace.
             let read = match &waited {
-                Ok(()) | Err(Error::Denied(_)) => {
-                    client.read_together(&keys).await.map(|entries| self.tell(&keys, entries))
-                }
+                Ok(()) if !self.is_due(&keys, index) => Ok(()),
+                Ok(()) | Err(Error::Denied(_)) => client.read_together(&keys).await.map(|entries| {
+                    self.tell(&keys, entries);
+                    self.read = Some((keys, index, Instant::now()));
+                }),
                 Err(_) => Ok(()),
             };
             match waited.and(read) {
                 Ok(()) => self.backoff.reset(),
                 Err(error) => {
                     self.cursor.start_over();
-                    let pause = error.pause(&mut self.backoff);
-                    tracing::debug!(error = error.message(), ?pause, "references can't be watched");
+                    let pause = error.pause(&mut self.backoff).min(LONGEST_REST);
+                    let milliseconds = pause.as_millis();
+                    let error = error.message();
+                    if self.backoff.attempts() == 1 {
+                        tracing::warn!(
+                            error,
+                            "the structureRef keys can't be watched in Consul; they are read again in {milliseconds} ms"
+                        );
+                    } else {
+                        tracing::debug!(error, "the structureRef keys can't be watched in Consul");
+                    }
                     sleep(pause).await;
                 }
             }
         }
+    }
+
+    /// Returns whether keys have to be read: something changed, they are others, or it was long ago.
+    fn is_due(&self, keys: &[String], index: u64) -> bool {
+        self.read.as_ref().is_none_or(|(read, at, when)| {
+            read != keys || *at != index || when.elapsed() + self.wait * 17 / 16 > LONGEST_REST
+        })
     }
 
     /// The keys that are followed, in their order.

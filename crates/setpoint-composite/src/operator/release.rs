@@ -7,9 +7,13 @@ use kube::{Client, ResourceExt};
 use setpoint_consul as consul;
 use setpoint_kube::lease::Fence;
 use setpoint_kube::records::{RecordError, Records};
+use tokio::time::timeout;
 
 use super::keys::{Keys, KeysError};
 use crate::api::{Composite, FINALIZER};
+
+/// How long dropping claims may take: the keys may stay because Consul is away.
+const UNCLAIM: Duration = Duration::from_secs(5);
 
 /// Why a Composite was not released.
 #[derive(Debug, thiserror::Error)]
@@ -31,10 +35,13 @@ pub enum Released {
     Removed,
     /// It may go, and its keys are left in Consul.
     Left,
+    /// It may go, and its keys are left in Consul, where nobody claims them for it any more.
+    Unclaimed,
 }
 
 /// Removes the finalizer of a Composite. Of one that is being deleted the keys are removed from Consul before, unless they
-/// may be left there: because `leave_keys` says so, or, where Consul can't be used, its annotation.
+/// may be left there: because `leave_keys` says so, or, where Consul can't be used, its annotation. Of keys that are left on
+/// purpose the claims are dropped, if Consul can be used: they would hold against whoever declares the keys later.
 ///
 /// No operator may be at work: it would put the finalizer back.
 pub async fn release(
@@ -55,8 +62,12 @@ pub async fn release(
         return Ok(Released::Free);
     }
     let mut released = Released::Left;
-    if composite.is_leaving() && !leave_keys {
-        let keys = Keys { consul, records: &records, fence: &fence, kept: None };
+    let keys = Keys { consul, records: &records, fence: &fence, kept: None };
+    if composite.is_leaving() && leave_keys {
+        if let Ok(Ok(())) = timeout(UNCLAIM, keys.unclaim(&composite)).await {
+            released = Released::Unclaimed;
+        }
+    } else if composite.is_leaving() {
         match keys.remove(&composite, &BTreeSet::new()).await {
             Ok(()) => released = Released::Removed,
             Err(KeysError::Consul(_)) if composite.is_released() => {}

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
 use kube::runtime::events::{Event, EventType};
 use setpoint_kube::conditions::{Finding, Verdict, set_condition};
 
 use crate::api::{
-    Composite, CompositeStatus, ConditionType, MAX_ISSUES, Published, Role, StatusIssue, condition,
+    Composite, CompositeStatus, ConditionType, MAX_ISSUES, Phase, Published, Role, StatusIssue, condition,
 };
 use crate::declare::{Claimant, Conflict};
 use crate::publish::{PublishState, Standing};
@@ -69,7 +69,7 @@ pub(super) fn published(
     }
     let state = state?;
     if let Standing::Foreign(found) = &state.standing {
-        return Some(Finding::fails("NotOwned", format!("{found}; Consul is not polled")));
+        return Some(Finding::fails("NotOwned", format!("{found}; what Consul says is not published")));
     }
     if state.failures >= settings.tolerated_failures {
         let why = state.failure.as_deref().unwrap_or("it can't be written");
@@ -126,10 +126,62 @@ pub fn status_of(
             set_condition(&mut status.conditions, kind.as_str(), &finding, generation, now);
         }
     }
+    let ready = ready(&status.conditions);
+    set_condition(&mut status.conditions, ConditionType::Ready.as_str(), &ready, generation, now);
+    status.phase = Some(phase(&status.conditions));
     if let Some(state) = &facts.publisher {
         say_published(&mut status, state, settings);
     }
     status
+}
+
+/// Why a ConfigMap may rightly not hold what Consul says: somebody asked for that.
+const NOT_WANTED: [&str; 2] = ["Disabled", "NotOwned"];
+
+/// The first step that is not reached, if there is one.
+fn open_step(conditions: &[Condition]) -> Option<&Condition> {
+    let steps = ConditionType::STEPS.into_iter().filter_map(|kind| condition(conditions, kind));
+    let is_open = |step: &&Condition| {
+        step.status != Verdict::True.as_str() && !NOT_WANTED.contains(&step.reason.as_str())
+    };
+    let mut open = steps.filter(is_open);
+    let first = open.next();
+    // What failed says more than what is not known yet.
+    let failed = open.find(|step| step.status == Verdict::False.as_str());
+    first.filter(|first| first.status == Verdict::False.as_str()).or(failed).or(first)
+}
+
+/// Whether everything is as it should be.
+fn ready(conditions: &[Condition]) -> Finding {
+    let Some(open) = open_step(conditions) else {
+        return Finding::holds(
+            "AsDeclared",
+            "what it declares is in Consul, and what Consul says is published",
+        );
+    };
+    let message = format!("{}: {}", open.type_, open.message);
+    if open.status == Verdict::False.as_str() {
+        Finding {
+            verdict: Verdict::False,
+            reason: "NotAsDeclared",
+            message: format!("{} {message}", open.reason),
+        }
+    } else {
+        Finding::unknown("Waiting", message)
+    }
+}
+
+/// How far it is, in one word.
+fn phase(conditions: &[Condition]) -> Phase {
+    match open_step(conditions) {
+        None => Phase::Updated,
+        Some(open) if open.status != Verdict::False.as_str() => Phase::Updating,
+        Some(open) => match open.reason.as_str() {
+            "Invalid" => Phase::InvalidConfiguration,
+            "NotOldest" => Phase::WaitingForDependency,
+            _ => Phase::BackingOff,
+        },
+    }
 }
 
 fn say_published(status: &mut CompositeStatus, state: &PublishState, settings: &Settings) {
@@ -157,7 +209,7 @@ fn say_published(status: &mut CompositeStatus, state: &PublishState, settings: &
 /// The Events that tell the way from one status to the next: one for each condition that changed, and one for issues.
 pub(super) fn events(before: Option<&CompositeStatus>, after: &CompositeStatus) -> Vec<Event> {
     let mut events = Vec::new();
-    for kind in ConditionType::ALL {
+    for kind in ConditionType::STEPS {
         let Some(now) = condition(&after.conditions, kind) else { continue };
         let old = before.and_then(|status| condition(&status.conditions, kind));
         let known = old.is_some_and(|old| (&old.status, &old.reason) == (&now.status, &now.reason));
@@ -205,4 +257,52 @@ pub(super) fn conflict(claimant: &Claimant, first: &Conflict, count: usize) -> S
     format!(
         "`{key}` is `{held}`, as Composite `{holder}` declares it, whose claim is older; Composite `{claimant}` declares `{declared}`{more}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(kind: ConditionType, status: &str, reason: &str) -> Condition {
+        Condition {
+            type_: kind.as_str().to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: "why".to_owned(),
+            observed_generation: None,
+            last_transition_time: Time(Timestamp::UNIX_EPOCH),
+        }
+    }
+
+    #[test]
+    fn a_composite_is_ready_when_every_step_is_reached_or_not_wanted() {
+        use ConditionType::{Accepted, Published, Synced};
+        let of = |steps: [(&str, &str); 3]| {
+            let kinds = [Accepted, Synced, Published].into_iter();
+            let conditions: Vec<_> =
+                kinds.zip(steps).map(|(kind, (status, reason))| step(kind, status, reason)).collect();
+            (ready(&conditions).verdict.as_str(), phase(&conditions))
+        };
+        let valid = ("True", "Valid");
+        let (written, waiting) = (("True", "Written"), ("Unknown", "Waiting"));
+        for (steps, expected) in [
+            ([valid, written, ("True", "Applied")], ("True", Phase::Updated)),
+            ([valid, written, ("False", "NotOwned")], ("True", Phase::Updated)),
+            ([valid, written, ("False", "Disabled")], ("True", Phase::Updated)),
+            ([valid, written, waiting], ("Unknown", Phase::Updating)),
+            ([valid, waiting, ("False", "ConsulDenied")], ("False", Phase::BackingOff)),
+            ([valid, ("False", "Contested"), ("True", "Applied")], ("False", Phase::BackingOff)),
+            (
+                [("False", "Invalid"), ("False", "NotAccepted"), ("False", "NotAccepted")],
+                ("False", Phase::InvalidConfiguration),
+            ),
+            (
+                [("False", "NotOldest"), ("False", "NotAccepted"), ("False", "NotAccepted")],
+                ("False", Phase::WaitingForDependency),
+            ),
+        ] {
+            assert_eq!(of(steps), expected, "{steps:?}");
+        }
+        assert_eq!(ready(&[step(Synced, "False", "KeyConflict")]).message, "KeyConflict Synced: why");
+    }
 }

@@ -1,32 +1,35 @@
 //! One watch of Consul for each composite, however many namespaces follow it.
 //!
-//! Consul takes 200 connections from one client by default, and each watch holds one. Where there are more composites than
-//! that would allow, the others are asked again and again, which takes a connection only for a moment.
+//! Each watch holds a connection, and Consul takes 200 from one client by default. Of many composites only the first few have
+//! a query of their own; one query for all others wakes those in which something changed (`overview.rs`).
+//!
+//! The claims are read together with the keys: a key that is claimed and not there will be put back by whoever claims it, be
+//! it another operator.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use setpoint_consul as consul;
 use setpoint_consul::Entry;
 use setpoint_consul::watch::{self as consul_watch, Doubt, Event, Snapshot};
-use setpoint_loop::{Supervisor, TaskHandle, latest};
+use setpoint_loop::{Supervisor, Task, TaskHandle, latest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::leadership::log_restart;
+use super::leadership::restarts;
 use super::metrics::{Metrics, Result as RequestResult};
+use super::overview::Overview;
 use super::references::{References, Sighted};
 use super::report::ConsulState;
-use crate::declare::structure_ref_key;
+use crate::declare::{claimed, structure_ref_key};
 use crate::settings::Settings;
 use crate::structure::prefix;
 
 /// After how many failures in a row Consul counts as out of reach.
 const TOLERATED: u32 = 3;
-/// How many watches without a connection of their own may ask at a time.
-const TURNS: usize = 8;
 /// For how long after keys were put back others may put back theirs.
 const DISTURBED: Duration = Duration::from_secs(10);
 /// The bounds of the pause before a watch that panicked is started again.
@@ -42,10 +45,10 @@ pub(super) struct Structures {
     followed: Mutex<BTreeMap<String, Weak<Followed>>>,
     expected: Mutex<BTreeMap<String, Weak<Expected>>>,
     references: References,
+    /// Wakes the watches that hold no connection.
+    overview: Overview,
     /// So many watches may hold a connection.
     watches: Arc<Semaphore>,
-    /// So many of those that hold none may ask at a time.
-    turns: Arc<Semaphore>,
 }
 
 /// A structure that is followed. The watch ends with the last who holds it.
@@ -92,15 +95,22 @@ impl Doubt for Expected {
         put_back.is_some_and(|at| at.elapsed() < DISTURBED)
     }
 
-    fn lacks(&self, entries: &[Entry]) -> bool {
-        let there: BTreeMap<_, _> = entries.iter().map(|entry| (entry.key.as_str(), entry)).collect();
-        let holds = |(key, value): (&String, &String)| {
-            let value = value.as_bytes();
-            there.get(key.as_str()).is_some_and(|entry| entry.value.as_deref().unwrap_or_default() == value)
+    fn lacks(&self, known: Option<&[Entry]>, entries: &[Entry], beside: &[Entry]) -> bool {
+        let (before, now) = (known.map(by_key), by_key(entries));
+        let lost = |key: &str, value: &[u8]| {
+            let was_there = before.as_ref().is_none_or(|before| before.get(key) == Some(&value));
+            was_there && now.get(key) != Some(&value)
         };
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        !keys.values().flatten().all(holds)
+        let mut own = keys.values().flatten();
+        own.any(|(key, value)| lost(key, value.as_bytes()))
+            || claimed(beside).iter().any(|(key, value)| lost(key, value))
     }
+}
+
+/// The values of entries by their keys.
+fn by_key(entries: &[Entry]) -> BTreeMap<&str, &[u8]> {
+    entries.iter().map(|entry| (entry.key.as_str(), entry.value.as_deref().unwrap_or_default())).collect()
 }
 
 impl Drop for Followed {
@@ -126,11 +136,17 @@ impl Structures {
             removal_grace: settings.removal_grace,
             ..consul_watch::Settings::default()
         };
-        let supervisor = Supervisor::new(cancel, RESTARTS, fastrand::Rng::new()).reporting(log_restart);
+        let supervisor =
+            Supervisor::new(cancel, RESTARTS, fastrand::Rng::new()).reporting(restarts(&metrics));
         let references = References::start(&client, &settings, &supervisor);
-        let turns = Arc::new(Semaphore::new(TURNS));
+        let overview = Overview::start(&client, &settings, &supervisor);
         let (followed, expected) = (Mutex::default(), Mutex::default());
-        Self { client, settings, metrics, supervisor, followed, expected, references, watches, turns }
+        Self { client, settings, metrics, supervisor, followed, expected, references, overview, watches }
+    }
+
+    /// The supervisor of the watches.
+    pub(super) fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
     }
 
     /// Follows the structure of a composite.
@@ -168,24 +184,23 @@ impl Structures {
         let connection = Arc::clone(&self.watches).try_acquire_owned().ok();
         let expected = self.expected(composite);
         let doubt = Arc::clone(&expected) as Arc<dyn Doubt>;
-        let settings = match connection {
-            Some(_) => consul_watch::Settings { doubt: Some(doubt), ..self.settings.clone() },
-            None => consul_watch::Settings {
-                wait: Duration::ZERO,
-                turns: Some(Arc::clone(&self.turns)),
-                doubt: Some(doubt),
-                ..self.settings.clone()
-            },
+        let settings = consul_watch::Settings {
+            wakes: connection.is_none().then(|| self.overview.follow(composite)),
+            content: Some(prefix(composite)),
+            doubt: Some(doubt),
+            ..self.settings.clone()
         };
         let (client, metrics) = (self.client.clone(), Arc::clone(&self.metrics));
         let followed = composite.to_owned();
-        let (prefix, composite) = (prefix(composite), composite.to_owned());
+        // With the claims, which are beside the structure.
+        let (prefix, composite) = (format!("composite/{composite}/"), composite.to_owned());
         let task = self.supervisor.spawn(format!("watch of {prefix}"), move |task| {
-            let observer = observer(&composite, Arc::clone(&metrics), state.clone());
+            let cancel = task.cancel.clone();
+            let observer = observer(&composite, Arc::clone(&metrics), state.clone(), task);
             let (client, settings, prefix) = (client.clone(), settings.clone(), prefix.clone());
             let (slot, mut taken) = latest::channel();
             let sender = sender.clone();
-            let watching = consul_watch::watch(client, prefix, settings, slot, task.cancel, observer);
+            let watching = consul_watch::watch(client, prefix, settings, slot, cancel, observer);
             let telling = async move {
                 while let Some(snapshot) = taken.recv().await {
                     sender.send_replace(Some(snapshot));
@@ -212,11 +227,18 @@ fn observer(
     composite: &str,
     metrics: Arc<Metrics>,
     state: watch::Sender<ConsulState>,
+    task: Task,
 ) -> impl Fn(Event<'_>) + Send + Sync + use<> {
     let composite = composite.to_owned();
     move |event| {
+        task.beat();
         match &event {
-            Event::Answered { .. } => metrics.poll(&composite, RequestResult::ok),
+            Event::Answered { .. } => {
+                metrics.poll(&composite, RequestResult::ok);
+                metrics.polled(&composite, Timestamp::now());
+            }
+            // One that is woken knows as much as the query that would have woken it.
+            Event::Idle => metrics.polled(&composite, Timestamp::now()),
             Event::Failed { .. } => metrics.poll(&composite, RequestResult::error),
             _ => {}
         }

@@ -6,6 +6,7 @@
 //!  Unread ─▶ Ours: polls Consul, writes ──lost──▶ Foreign: polls nothing, looks at it
 //! ```
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use setpoint_consul::watch::Snapshot;
-use setpoint_loop::{Backoff, Repairs, Supervisor, TaskHandle, latest};
-use tokio::sync::watch;
+use setpoint_loop::{Backoff, Repairs, Restart, Supervisor, TaskHandle, latest};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +42,8 @@ pub struct PublisherSettings {
     pub check_interval: Duration,
     /// The first pause after a failure, and the longest.
     pub pauses: (Duration, Duration),
+    /// How long a payload that lacks namespaces of what was published before this process began is held back.
+    pub removal_grace: Duration,
 }
 
 /// Where a publisher is.
@@ -72,6 +75,8 @@ pub struct PublishState {
     pub failure: Option<String>,
     /// How many writes there were.
     pub writes: u64,
+    /// How long it took from the latest answer of Consul until the ConfigMap was written.
+    pub latency: Option<Duration>,
     /// Who keeps changing the ConfigMap, in words, if somebody does.
     pub contested: Option<String>,
 }
@@ -89,6 +94,10 @@ pub struct Publisher {
     pub owner: OwnerReference,
     /// How it is kept.
     pub settings: PublisherSettings,
+    /// Each look at the ConfigMap takes one of these, which many publishers share.
+    pub turns: Arc<Semaphore>,
+    /// Is told when following Consul is started again after a panic.
+    pub report: Arc<dyn Fn(&Restart<'_>) + Send + Sync>,
     /// Follows Consul.
     pub poll: Poll,
     /// Says what goes on.
@@ -121,6 +130,10 @@ struct Run {
     repairs: Repairs,
     /// When a repair may be made that had to wait, or when it is to be looked whether the ConfigMap is left alone.
     repair_at: Option<Instant>,
+    /// Until when a payload is held back that lacks what was published before.
+    held_until: Option<Instant>,
+    /// When the snapshot came that was not written yet.
+    came: Option<Instant>,
 }
 
 impl Publisher {
@@ -137,8 +150,12 @@ impl Publisher {
             written: None,
             repairs: Repairs::new(first, self.settings.check_interval),
             repair_at: None,
+            held_until: None,
+            came: None,
         };
-        let polls = Supervisor::new(cancel.clone(), self.settings.pauses, fastrand::Rng::new());
+        let report = Arc::clone(&self.report);
+        let polls = Supervisor::new(cancel.clone(), self.settings.pauses, fastrand::Rng::new())
+            .reporting(move |restart| report(restart));
         let mut observations = self.observations.clone();
         let mut due = Instant::now();
         loop {
@@ -154,11 +171,14 @@ impl Publisher {
                     run.known = Known::Unsure;
                 }
                 Some(snapshot) = snapshots.recv() => {
+                    run.came.get_or_insert_with(Instant::now);
                     self.state.send_modify(|state| state.snapshot = Some(snapshot));
                 }
                 () = sleep_until(due) => run.known = Known::Unsure,
             }
             let pass = async {
+                // Nobody closes it.
+                let _turn = self.turns.acquire().await.ok();
                 // Whatever came in the meantime is newer than what woke us.
                 if let Some(snapshot) = snapshots.try_recv() {
                     self.state.send_modify(|state| state.snapshot = Some(snapshot));
@@ -217,23 +237,29 @@ impl Publisher {
             news
         });
         let snapshot = self.state.borrow().snapshot.clone();
-        let (desired, issues) = if let Some(snapshot) = &snapshot {
-            self.desired(snapshot, run, current.as_ref())
-        } else if let Some(stamp) = self.stamp(current.as_ref()) {
-            (stamp, Vec::new())
-        } else {
-            run.known = Known::As(current.map(Box::new));
+        let complete = snapshot.as_ref().map(|snapshot| self.desired(snapshot, run, current.as_ref()));
+        let held = complete.as_ref().and_then(|(desired, _)| self.hold(run, current.as_ref(), desired));
+        let applies = complete.is_some() && held.is_none();
+        let next = complete.filter(|_| applies).or_else(|| Some((self.stamp(current.as_ref())?, Vec::new())));
+        let Some((desired, issues)) = next else {
+            run.known = Known::of(current);
+            run.repair_at = held;
             return Ok(());
         };
-        if self.must_wait(run, current.as_ref(), &desired) {
-            run.known = Known::As(current.map(Box::new));
+        let waits = self.must_wait(run, current.as_ref(), &desired);
+        if let Some(held) = held {
+            run.repair_at = Some(run.repair_at.map_or(held, |repair| repair.min(held)));
+        }
+        if waits {
+            run.known = Known::of(current);
             return Ok(());
         }
         match self.writer.write(current, &desired).await? {
             Written::NotOurs(found, current) => return self.stand_back(run, found, current).await,
             Written::Unchanged(current) => {
-                run.known = Known::As(Some(Box::new(current)));
-                self.settled(&desired, issues, snapshot.is_some(), false);
+                run.known = Known::of(Some(current));
+                run.came = run.came.filter(|_| !applies);
+                self.settled(&desired, issues, applies, None);
             }
             Written::Changed(current) => {
                 tracing::info!(
@@ -241,12 +267,13 @@ impl Publisher {
                     index = desired.index,
                     "the ConfigMap is written"
                 );
-                run.known = Known::As(Some(Box::new(current)));
-                self.settled(&desired, issues, snapshot.is_some(), true);
+                run.known = Known::of(Some(current));
+                let came = run.came.take_if(|_| applies);
+                self.settled(&desired, issues, applies, Some(came.map(|came| came.elapsed())));
                 run.written = Some(desired.clone());
             }
         }
-        if snapshot.is_some() {
+        if applies {
             run.previous = Payload::from_json(&desired.payload).ok();
         }
         Ok(())
@@ -271,15 +298,32 @@ impl Publisher {
         waits.is_some()
     }
 
+    /// What is published of this composite, whoever did that.
+    fn published(&self, current: Option<&ConfigMap>) -> Option<Payload> {
+        // What another composite had in the same place says nothing about this one.
+        let of = annotated::<String>(current?, COMPOSITE_ANNOTATION);
+        let same = of.is_none_or(|composite| composite == self.composite);
+        payload_of(current.filter(|_| same)?).and_then(|payload| Payload::from_json(payload).ok())
+    }
+
+    /// Returns until when a payload is held back: as long as this publisher has not published anything, it can't know whether
+    /// what is missing was removed on purpose, or is about to be put back by whom it belongs to.
+    fn hold(&self, run: &mut Run, current: Option<&ConfigMap>, desired: &Desired) -> Option<Instant> {
+        if run.previous.is_some() {
+            return None;
+        }
+        let (before, next) = (self.published(current)?, Payload::from_json(&desired.payload).ok()?);
+        let next: BTreeSet<_> = next.namespaces().collect();
+        if before.namespaces().all(|namespace| next.contains(namespace)) {
+            return None;
+        }
+        let until = *run.held_until.get_or_insert_with(|| Instant::now() + self.settings.removal_grace);
+        (until > Instant::now()).then_some(until)
+    }
+
     /// What belongs into the ConfigMap by a snapshot. Groups that are ambiguous keep what was last published.
     fn desired(&self, snapshot: &Snapshot, run: &Run, current: Option<&ConfigMap>) -> (Desired, Vec<Issue>) {
-        let published = || {
-            // What another composite had in the same place says nothing about this one.
-            let of = annotated::<String>(current?, COMPOSITE_ANNOTATION);
-            let same = of.is_none_or(|composite| composite == self.composite);
-            payload_of(current.filter(|_| same)?).and_then(|payload| Payload::from_json(payload).ok())
-        };
-        let previous = run.previous.clone().or_else(published);
+        let previous = run.previous.clone().or_else(|| self.published(current));
         let (payload, issues) = transform(&snapshot.entries, &self.settings.provider, previous.as_ref());
         let desired = Desired {
             payload: payload.to_json(),
@@ -319,6 +363,7 @@ impl Publisher {
         }
         run.sender.withdraw();
         run.previous = None;
+        run.held_until = None;
         self.state.send_modify(|state| {
             *state = PublishState {
                 standing: Standing::Foreign(found.clone()),
@@ -339,15 +384,26 @@ impl Publisher {
     }
 
     /// Says that the ConfigMap is as it should be.
-    fn settled(&self, desired: &Desired, issues: Vec<Issue>, applied: bool, written: bool) {
+    ///
+    /// `written` says whether it was written, and how long after Consul's answer, if it was for that.
+    fn settled(
+        &self,
+        desired: &Desired,
+        issues: Vec<Issue>,
+        applied: bool,
+        written: Option<Option<Duration>>,
+    ) {
         self.state.send_modify(|state| {
             state.failures = 0;
             state.failure = None;
-            state.writes += u64::from(written);
+            state.writes += u64::from(written.is_some());
+            if let Some(latency) = written {
+                state.latency = latency;
+            }
             if applied {
                 state.issues = issues;
                 match state.applied {
-                    Some((index, _)) if index == desired.index && !written => {}
+                    Some((index, _)) if index == desired.index && written.is_none() => {}
                     _ => state.applied = Some((desired.index, Timestamp::now())),
                 }
             }
@@ -364,6 +420,14 @@ fn rival(current: &ConfigMap, managed_by: &str) -> Option<String> {
 }
 
 impl Known {
+    /// What it is, without who manages which field: that is most of it, and is looked up where something else has changed it.
+    fn of(current: Option<ConfigMap>) -> Self {
+        Self::As(current.map(|mut current| {
+            current.metadata.managed_fields = None;
+            Box::new(current)
+        }))
+    }
+
     fn version(&self) -> Option<&str> {
         match self {
             Self::As(Some(map)) => map.metadata.resource_version.as_deref(),

@@ -2,11 +2,13 @@
 //!
 //! The binary reads them from flags, the environment and a file; here they are values.
 
+mod detect;
 mod provider;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+pub use detect::{METADATA, detect_provider};
 pub use provider::{CloudProvider, UnknownProvider};
 
 use setpoint_consul::watch::LONGEST_WAIT;
@@ -59,8 +61,8 @@ pub struct Settings {
     /// How long Consul may hold a question back while nothing changes. More than 5 s are taken for 5 s: Consul does not report
     /// every removal, so that it has to be asked from time to time.
     pub wait_time: Duration,
-    /// How many structures are watched by a connection of their own. The others are asked as often as
-    /// `on_success_delay_time` allows.
+    /// How many structures are watched by a connection of their own. One connection for all others finds out in which of them
+    /// something changed.
     pub consul_watches: usize,
     /// How long a structure must be gone before its absence is published.
     pub removal_grace: Duration,
@@ -95,7 +97,7 @@ impl Default for Settings {
             retry_time: Duration::from_secs(20),
             on_success_delay_time: Duration::from_secs(3),
             wait_time: LONGEST_WAIT,
-            consul_watches: 150,
+            consul_watches: 32,
             removal_grace: Duration::from_secs(10),
             cloud_provider: CloudProvider::OnPrem,
             config_map: "composite-structure".to_owned(),

@@ -89,6 +89,11 @@ impl Payload {
         facts
     }
 
+    /// All namespaces that it names.
+    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.composite.baseline.iter().chain(&self.composite.satellites).flat_map(Roles::namespaces)
+    }
+
     /// Reads a payload, as it was written by us or by anyone in the same terms; what else is in it is passed over.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)

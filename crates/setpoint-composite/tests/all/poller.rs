@@ -49,6 +49,44 @@ async fn the_first_query_is_at_0_and_each_other_at_the_index_of_the_answer_befor
 }
 
 #[tokio::test]
+async fn no_query_waits_longer_than_five_seconds_whatever_is_asked_for() {
+    let fake = Fake::start(|_, _| Answer::Hang).await;
+    let settings = watch::Settings { wait: Duration::from_mins(1), ..fast() };
+    let watching = Watching::start(client(fake.url()), "x", settings);
+    while fake.requests().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(fake.queries(), ["recurse&index=0&wait=5000ms"]);
+    watching.end().await;
+}
+
+#[tokio::test]
+async fn a_watch_without_a_query_of_its_own_asks_when_it_is_woken_and_when_a_grace_is_over() {
+    let fake = Fake::start(|number, request| match number {
+        0 => Answer::list(7, &[BASELINE]),
+        1 => Answer::list(9, &[BASELINE, "st/compositeRole=satellite"]),
+        _ if request.line.contains("/acl/") => Answer::error(401, "ACL support disabled"),
+        _ => Answer::none(11),
+    })
+    .await;
+    let waker = tokio::sync::watch::Sender::new(0_u64);
+    let turns = std::sync::Arc::new(tokio::sync::Semaphore::new(1));
+    let wakes = watch::Wakes { number: waker.subscribe(), turns };
+    let mut watching =
+        Watching::start(client(fake.url()), "x", watch::Settings { wakes: Some(wakes), ..fast() });
+    assert_eq!(watching.next().await.entries.len(), 1);
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!(fake.requests().len(), 1, "nobody woke it");
+    waker.send_modify(|number| *number += 1);
+    assert_eq!(watching.next().await.entries.len(), 2);
+    // All is gone: that is believed after the grace, without another reason to ask.
+    waker.send_modify(|number| *number += 1);
+    watching.until("{}").await;
+    assert!(fake.queries().iter().all(|query| !query.contains("index=7") && !query.contains("index=9")));
+    watching.end().await;
+}
+
+#[tokio::test]
 async fn an_answer_without_a_change_is_not_passed_on() {
     let fake = Fake::start(|number, _| match number {
         0..4 => Answer::list(7 + number as u64, &[BASELINE]),

@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) fn fast() -> Settings {
     Settings {
         wait: Duration::from_secs(5),
-        turns: None,
+        wakes: None,
+        content: None,
         burst: 2,
         refill: Duration::from_millis(20),
         first_retry: Duration::from_millis(20),

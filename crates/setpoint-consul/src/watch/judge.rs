@@ -34,14 +34,21 @@ pub(super) struct Judge {
     max_stale: Duration,
     pub(super) cursor: Cursor,
     doubt: Option<Arc<dyn Doubt>>,
+    /// What the keys begin with that are passed on; all if there is none.
+    content: Option<String>,
     known: Option<Snapshot>,
     /// Since when entries are gone, without that being believed yet.
     doubted_since: Option<Instant>,
 }
 
 impl Judge {
-    pub(super) fn new(grace: Duration, max_stale: Duration, doubt: Option<Arc<dyn Doubt>>) -> Self {
-        Self { grace, max_stale, cursor: Cursor::default(), doubt, known: None, doubted_since: None }
+    pub(super) fn new(
+        grace: Duration,
+        max_stale: Duration,
+        doubt: Option<Arc<dyn Doubt>>,
+        content: Option<String>,
+    ) -> Self {
+        Self { grace, max_stale, cursor: Cursor::default(), doubt, content, known: None, doubted_since: None }
     }
 
     /// Begins the grace anew: what would end it could not be found out.
@@ -70,12 +77,15 @@ impl Judge {
 
     fn judge(&mut self, response: Response, now: Instant, consistent: bool) -> Verdict {
         let Response { index, entries, filtered_by_acls: filtered, .. } = response;
+        let (entries, beside): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| {
+            self.content.as_ref().is_none_or(|content| entry.key.starts_with(content.as_str()))
+        });
         if filtered {
             let Some(known) = &self.known else { return Verdict::Withheld };
             let merged = merge(&known.entries, entries);
             return self.take(merged, index, filtered);
         }
-        let doubtful = self.is_doubtful(&entries);
+        let doubtful = self.is_doubtful(&entries, &beside);
         match self.doubted_since {
             None if doubtful => {
                 self.doubted_since = Some(now);
@@ -91,18 +101,15 @@ impl Judge {
     }
 
     /// Returns whether an answer is not to be believed at once: all entries are gone, or some that will be put back.
-    fn is_doubtful(&self, entries: &[Entry]) -> bool {
-        match &self.known {
-            Some(known) if known.entries.is_empty() => false,
-            Some(known) => {
-                let doubts = |doubt: &Arc<dyn Doubt>| {
-                    (!doubt.lacks(&known.entries) && doubt.lacks(entries))
-                        || (doubt.is_disturbed() && self.is_missing(entries))
-                };
-                entries.is_empty() || self.doubt.as_ref().is_some_and(doubts)
-            }
-            None => entries.is_empty(),
+    fn is_doubtful(&self, entries: &[Entry], beside: &[Entry]) -> bool {
+        let known = self.known.as_ref().map(|known| &known.entries[..]);
+        if known.is_some_and(<[_]>::is_empty) {
+            return false;
         }
+        let doubts = |doubt: &Arc<dyn Doubt>| {
+            doubt.lacks(known, entries, beside) || (doubt.is_disturbed() && self.is_missing(entries))
+        };
+        entries.is_empty() || self.doubt.as_ref().is_some_and(doubts)
     }
 
     /// Returns whether a key that is known is not there.
@@ -177,8 +184,9 @@ mod tests {
     }
 
     impl Doubt for Ours {
-        fn lacks(&self, entries: &[Entry]) -> bool {
-            !entries.iter().any(|entry| entry.key == "ours")
+        fn lacks(&self, known: Option<&[Entry]>, entries: &[Entry], beside: &[Entry]) -> bool {
+            let has = |entries: &[Entry]| entries.iter().any(|entry| entry.key == "ours");
+            known.is_none_or(has) && !has(entries) && (known.is_some() || !beside.is_empty())
         }
 
         fn is_disturbed(&self) -> bool {
@@ -187,7 +195,7 @@ mod tests {
     }
 
     fn judge() -> Judge {
-        Judge::new(GRACE, Duration::from_secs(10), None)
+        Judge::new(GRACE, Duration::from_secs(10), None, None)
     }
 
     fn answer(index: u64, keys: &[&str]) -> Response {
@@ -267,7 +275,8 @@ mod tests {
     #[test]
     fn what_will_be_put_back_is_waited_for_until_all_is_there_again() {
         let ours = Arc::new(Ours::default());
-        let mut judge = Judge::new(GRACE, Duration::from_secs(10), Some(Arc::clone(&ours) as Arc<dyn Doubt>));
+        let doubt = Arc::clone(&ours) as Arc<dyn Doubt>;
+        let mut judge = Judge::new(GRACE, Duration::from_secs(10), Some(doubt), None);
         let now = Instant::now();
         judge.hear(answer(5, &["b", "ours"]), true, now);
         assert_eq!(changed(&judge.hear(answer(6, &["ours"]), true, now)), ["ours"], "others' keys may go");
@@ -290,6 +299,21 @@ mod tests {
         ours.disturbed.store(true, Ordering::Relaxed);
         assert!(matches!(judge.hear(answer(15, &["ours"]), true, now), Verdict::Suspect { .. }));
         assert!(matches!(judge.hear(answer(16, &["b", "ours"]), true, now), Verdict::Same { .. }));
+    }
+
+    #[test]
+    fn what_is_beside_the_content_is_shown_to_doubt_and_is_no_news() {
+        let doubt = Arc::new(Ours::default()) as Arc<dyn Doubt>;
+        let mut judge = Judge::new(GRACE, Duration::from_secs(10), Some(doubt), Some("o".to_owned()));
+        let now = Instant::now();
+        // Nothing is known yet, and what is beside says that there is more to come.
+        let first = judge.hear(answer(4, &["other", "claim"]), true, now);
+        assert_eq!(first, Verdict::Suspect { snapshot: None });
+        assert_eq!(changed(&judge.hear(answer(5, &["ours", "claim"]), true, now)), ["ours"]);
+        let beside = judge.hear(answer(6, &["ours", "claim", "more"]), true, now);
+        assert!(matches!(beside, Verdict::Same { .. }), "{beside:?}");
+        // Everything of the content is gone, whatever is left beside it.
+        assert!(matches!(judge.hear(answer(7, &["claim"]), true, now), Verdict::Suspect { .. }));
     }
 
     #[test]

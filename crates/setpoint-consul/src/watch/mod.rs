@@ -58,8 +58,10 @@ impl Snapshot {
 
 /// Says which answers are not to be believed at once.
 pub trait Doubt: Send + Sync {
-    /// Returns whether entries lack something that will be put back.
-    fn lacks(&self, entries: &[Entry]) -> bool;
+    /// Returns whether entries lack something that is known to have been there and that will be put back; where nothing is
+    /// known yet, whether they lack anything that will be put back. `beside` is what was answered of other keys than those
+    /// that are passed on.
+    fn lacks(&self, known: Option<&[Entry]>, entries: &[Entry], beside: &[Entry]) -> bool;
 
     /// Returns whether something was put back lately: whatever else is missing may be put back by others too.
     fn is_disturbed(&self) -> bool;
@@ -68,10 +70,12 @@ pub trait Doubt: Send + Sync {
 /// How a prefix is watched.
 #[derive(Clone)]
 pub struct Settings {
-    /// How long a blocking query waits: at most [`LONGEST_WAIT`]. With zero, Consul is asked as often as the bucket allows.
+    /// How long a blocking query waits: at most [`LONGEST_WAIT`].
     pub wait: Duration,
-    /// What each query waits for before it is asked, where many share it.
-    pub turns: Option<Arc<Semaphore>>,
+    /// What wakes a watch that is to hold no query of its own.
+    pub wakes: Option<Wakes>,
+    /// What the keys begin with that are passed on; all below the prefix if there is none. The others are shown to `doubt`.
+    pub content: Option<String>,
     /// How many queries may follow each other at once.
     pub burst: u32,
     /// How long it takes until one more may.
@@ -90,6 +94,15 @@ pub struct Settings {
     pub random: fastrand::Rng,
 }
 
+/// What wakes a watch that holds no query of its own: it asks once whenever the number changes.
+#[derive(Clone, Debug)]
+pub struct Wakes {
+    /// Changes when there is a reason to ask.
+    pub number: tokio::sync::watch::Receiver<u64>,
+    /// What is waited for before each question, where many share it.
+    pub turns: Arc<Semaphore>,
+}
+
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings").field("wait", &self.wait).finish_non_exhaustive()
@@ -100,7 +113,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             wait: LONGEST_WAIT,
-            turns: None,
+            wakes: None,
+            content: None,
             burst: 2,
             refill: Duration::from_secs(3),
             first_retry: Duration::from_millis(250),
@@ -157,6 +171,8 @@ pub enum Event<'a> {
     },
     /// The token or the certificates changed, and the query under way is asked anew.
     Renewed,
+    /// There was no reason to ask for a while. It is a sign of life and nothing else.
+    Idle,
 }
 
 /// Is told what happens.
@@ -184,10 +200,10 @@ pub async fn watch(
 ) {
     let backoff = Backoff::new(settings.first_retry, settings.longest_retry, settings.random.clone());
     let bucket = TokenBucket::new(settings.burst, settings.refill);
-    let judge = Judge::new(settings.removal_grace, settings.max_stale, settings.doubt);
-    let (wait, turns) = (settings.wait, settings.turns);
+    let judge = Judge::new(settings.removal_grace, settings.max_stale, settings.doubt, settings.content);
+    let (wait, wakes) = (settings.wait, settings.wakes);
     let mut watch =
-        Watch { client, prefix, wait, turns, judge, backoff, bucket, sink, observer, doubted: false };
+        Watch { client, prefix, wait, wakes, judge, backoff, bucket, sink, observer, doubted: false };
     cancel.run_until_cancelled(watch.run()).await;
 }
 
@@ -195,6 +211,8 @@ pub async fn watch(
 /// It is so much shorter than a usual grace that all who put something back after a removal do so within the grace of any of
 /// them, whenever each found out.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// How long a watch without a query of its own may give no sign of life.
+const IDLE: Duration = Duration::from_secs(10);
 /// The shortest wait that is sent: Consul takes 0 for five minutes.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
@@ -202,7 +220,7 @@ struct Watch<O> {
     client: Client,
     prefix: String,
     wait: Duration,
-    turns: Option<Arc<Semaphore>>,
+    wakes: Option<Wakes>,
     judge: Judge,
     backoff: Backoff,
     bucket: TokenBucket,
@@ -241,19 +259,51 @@ impl<O: Observer> Watch<O> {
                     let attempts = self.backoff.attempts();
                     self.observer.observe(Event::Failed { error: &error, attempts, pause });
                     sleep(pause).await;
+                    continue;
                 }
+            }
+            tokio::select! {
+                () = self.reason_to_ask() => {}
+                () = client.changed() => self.observer.observe(Event::Renewed),
+                () = sink.closed() => return,
+            }
+        }
+    }
+
+    /// Waits until there is a reason to ask again: at once, where Consul itself lets us wait.
+    async fn reason_to_ask(&mut self) {
+        let Some(wakes) = &mut self.wakes else { return };
+        loop {
+            let grace = self.judge.grace_left(Instant::now());
+            tokio::select! {
+                // If nobody can wake us any more, it is asked now and then.
+                woken = wakes.number.changed() => {
+                    if woken.is_err() {
+                        sleep(LONGEST_WAIT).await;
+                    }
+                    return;
+                }
+                () = sleep(grace.unwrap_or(IDLE)) => match grace {
+                    Some(_) => return,
+                    None => self.observer.observe(Event::Idle),
+                },
             }
         }
     }
 
     /// Asks once, and once more consistently where the answer is not to be believed by itself.
     async fn poll(&mut self) -> Result<Option<Snapshot>, Error> {
-        let turns = self.turns.clone();
+        let turns = self.wakes.as_ref().map(|wakes| Arc::clone(&wakes.turns));
         let _turn = match &turns {
             // Nobody closes it.
             Some(turns) => turns.acquire().await.ok(),
             None => None,
         };
+        if let Some(wakes) = &mut self.wakes {
+            // What wakes us from here on may not be in the answer.
+            wakes.number.mark_unchanged();
+            self.judge.cursor.start_over();
+        }
         let wait = self
             .judge
             .grace_left(Instant::now())

@@ -89,7 +89,7 @@ impl Elector {
             match looked {
                 Ok(seen) => {
                     told(Ok(seen.as_ref().and_then(Observed::holder)));
-                    match self.attempt(seen.as_ref()).await {
+                    match self.attempt(leases, seen.as_ref()).await {
                         Ok(Some(term)) => return term,
                         Ok(None) | Err(LeaseError::Overtaken) => {}
                         Err(error) => told(Err(&error)),
@@ -154,7 +154,11 @@ impl Elector {
         Ok(found.map(|lease| Observed::update(before, lease, boot_time())))
     }
 
-    async fn attempt(&self, observed: Option<&Observed>) -> Result<Option<Term>, LeaseError> {
+    async fn attempt(
+        &self,
+        leases: &Api<Lease>,
+        observed: Option<&Observed>,
+    ) -> Result<Option<Term>, LeaseError> {
         // Before the request: the Lease may have been written right after it was sent.
         let began = boot_time();
         let (lease, transitions) = match decide(observed, &self.timing, began) {
@@ -163,14 +167,14 @@ impl Elector {
                 let metadata = ObjectMeta { name: Some(self.held.name.clone()), ..ObjectMeta::default() };
                 let lease = Lease { metadata, spec: Some(self.spec(0)) };
                 let create = PostParams::default();
-                let created = self.held.leases.create(&create, &lease);
+                let created = leases.create(&create, &lease);
                 (timeout(self.attempt_limit(), created).await.map_err(|_| LeaseError::Timeout)??, 0)
             }
             Step::Take { transitions } => {
                 let Some(observed) = observed else { return Ok(None) };
                 let mut lease = observed.lease.clone();
                 lease.spec = Some(self.spec(transitions));
-                (self.put(&self.held.leases, &lease).await?, transitions)
+                (self.put(leases, &lease).await?, transitions)
             }
         };
         let fence = Fence::until(began + self.timing.deadline, transitions, self.held.clone());

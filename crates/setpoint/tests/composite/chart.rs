@@ -79,6 +79,36 @@ async fn the_chart_becomes_what_the_command_prints() {
 }
 
 #[tokio::test]
+async fn monitoring_and_the_way_to_consul_are_the_same_in_the_chart_and_in_what_the_command_prints() {
+    let world = need!(World::new().await);
+    let ns = world.name();
+    let consul =
+        json!({ "url": "https://consul:1", "tokenSecret": "t", "caSecret": "a", "clientSecret": "c" });
+    let login = json!({ "url": "https://consul:1", "authMethod": "cluster" });
+    let ways = [
+        (consul, &["--consul-token-secret=t", "--consul-ca-secret=a", "--consul-client-secret=c"][..]),
+        (login, &["--consul-auth-method=cluster"]),
+    ];
+    for (consul, way) in ways {
+        let values = json!({ "monitoring": { "enabled": true }, "consul": consul });
+        let mut found = objects(&need!(rendered(NAME, ns, &values)).unwrap());
+        found.retain(|object| !is_hook(object));
+        for object in &mut found {
+            without(object, &OF_HELM);
+        }
+        let of_command = ["manifests", "--json", "--namespace", ns, "--consul-url=https://consul:1"];
+        let parts = ["crd", "rbac", "deployment", "service", "disruption-budget", "monitoring"];
+        let printed = printed(&[&of_command[..], &parts, way].concat());
+        let expected: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let (found, expected) = (by_name(found), by_name(expected));
+        assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+        for (name, expected) in expected {
+            assert_eq!(found[&name], expected, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn whatever_the_chart_is_given_is_taken_by_the_api_server_and_by_the_command() {
     let world = need!(World::new().await);
     let values = json!({

@@ -1,6 +1,6 @@
 //! Probes and metrics.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use setpoint_testutils::{http, need};
 
 use crate::world::World;
@@ -22,5 +22,17 @@ async fn probes_and_metrics_are_served_by_the_leader_and_by_who_stands_by() {
         let metrics = http::get(&url("metrics")).await.unwrap();
         assert!(metrics.contains(&format!("\nsetpoint_composite_leader {leader}\n")), "{metrics}");
         assert!(metrics.ends_with("# EOF\n"), "{metrics}");
+        let state = async || {
+            let state: Value = serde_json::from_str(&http::get(&url("debug/state")).await?).ok()?;
+            // Who stands by knows of no namespaces.
+            let known = &state["namespaces"][ns];
+            let as_expected = if leader == 1 {
+                known["ready"] == "True" && known["compositeId"] == ns
+            } else {
+                known.is_null() && state["listed"] == false
+            };
+            (as_expected && state["role"] == role).then_some(())
+        };
+        operator.process.until("its state says so too", state).await;
     }
 }

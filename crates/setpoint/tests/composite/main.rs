@@ -8,6 +8,7 @@ mod endpoints;
 mod example;
 mod manifests;
 mod many;
+mod once;
 mod parameters;
 mod release;
 mod world;

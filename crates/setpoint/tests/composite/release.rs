@@ -4,6 +4,7 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use setpoint_composite::api::RELEASE_ANNOTATION;
+use setpoint_consul as consul;
 use setpoint_testutils::need;
 
 use crate::world::{World, setpoint};
@@ -67,4 +68,31 @@ async fn without_consul_it_waits_unless_its_keys_may_stay() {
     assert_eq!(code, Some(0), "{told}");
     assert!(world.composites().get_opt("composite").await.unwrap().is_none());
     assert_eq!(world.structure(world.name()).await.len(), 1);
+}
+
+#[tokio::test]
+async fn keys_that_are_left_on_purpose_are_claimed_by_nobody_any_more() {
+    let world = need!(World::new().await);
+    abandoned(&world).await;
+    let claims = async || {
+        let claims = format!("composite/{}/claims/", world.name());
+        let client = consul::Client::new(consul::Settings::new(world.consul.url())).unwrap();
+        client.list(&claims, consul::Read::Consistent).await.unwrap().entries.len()
+    };
+    assert_eq!(claims().await, 1);
+    world.composites().delete("composite", &DeleteParams::default()).await.unwrap();
+    let (code, told) = release(&world, &world.consul.url(), &["--leave-keys"]);
+    assert!(code == Some(0) && told.contains("nobody's now"), "{told}");
+    assert!(world.composites().get_opt("composite").await.unwrap().is_none());
+    assert_eq!((world.structure(world.name()).await.len(), claims().await), (1, 0));
+}
+
+#[tokio::test]
+async fn keys_may_be_left_also_where_consul_is_away() {
+    let world = need!(World::new().await);
+    abandoned(&world).await;
+    world.composites().delete("composite", &DeleteParams::default()).await.unwrap();
+    let (code, told) = release(&world, "http://127.0.0.1:1", &["--leave-keys"]);
+    assert!(code == Some(0) && told.contains("left in Consul"), "{told}");
+    assert!(world.composites().get_opt("composite").await.unwrap().is_none());
 }

@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
-use setpoint_composite::api::{Composite, crd};
+use setpoint_composite::api::{Composite, ConditionType, condition, crd};
 use setpoint_composite::publish::{INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, payload_of};
 use setpoint_composite::structure::{prefix, transform};
 use setpoint_consul::{self as consul, Read};
@@ -154,6 +154,16 @@ impl World {
             (last.0.as_ref() == Some(&last.1)).then_some(map)
         });
         found.await.unwrap_or_else(|| panic!("the ConfigMap never was what Consul says: {last:?}"))
+    }
+
+    /// Waits until the Composite `composite` is ready.
+    pub(crate) async fn ready(&self, operator: &Operator) {
+        let ready = async || {
+            let status = self.composites().get("composite").await.ok()?.status?;
+            let ready = condition(&status.conditions, ConditionType::Ready)?;
+            (ready.status == "True").then_some(())
+        };
+        operator.process.until("the Composite is ready", ready).await;
     }
 
     /// Waits until an instance leads; gives its transition count.

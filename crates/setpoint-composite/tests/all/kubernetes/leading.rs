@@ -114,6 +114,12 @@ async fn a_leader_that_is_cut_off_stops_by_itself_before_another_starts() {
         one.metrics.text().contains("setpoint_composite_leader 0").then_some(alone)
     };
     assert!(wait::until("the leader to stop", LIMIT, stopped).await, "it stopped too late");
+    // Nothing is said any more of what it does not look after.
+    let forgotten = async || {
+        let text = one.metrics.text();
+        (!text.contains("namespace=\"") && text.contains("setpoint_composite_composites 0")).then_some(())
+    };
+    wait::until("the metrics to forget all namespaces", LIMIT, forgotten).await;
     led_by(&world, "two").await;
     proxy.heal();
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();

@@ -3,6 +3,7 @@
 mod certificates;
 mod claims;
 mod consul;
+mod contested;
 mod faults;
 mod half_open;
 mod leading;

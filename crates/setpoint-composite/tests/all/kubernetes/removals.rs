@@ -6,7 +6,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use setpoint_composite::publish::payload_of;
+use setpoint_composite::api::ConditionType;
+use setpoint_composite::publish::{MANAGED_BY, payload_of};
 use setpoint_composite::settings::{Namespaces, Settings};
 use setpoint_consul as consul;
 use setpoint_testutils::{Acl, Consul, need, wait};
@@ -17,8 +18,12 @@ use super::world::{LIMIT, NAME, Running, World};
 const SOON: Duration = Duration::from_mins(2);
 
 fn operate(worlds: &[&World], consul: &Consul) -> Running {
+    operate_with(worlds, consul, Settings::default())
+}
+
+fn operate_with(worlds: &[&World], consul: &Consul, settings: Settings) -> Running {
     let names = worlds.iter().map(|world| world.name().to_owned()).collect();
-    let settings = Settings { namespaces: Namespaces::Only(names), ..Settings::default() };
+    let settings = Settings { namespaces: Namespaces::Only(names), ..settings };
     let client = consul::Client::new(consul::Settings::new(consul.url())).unwrap();
     Running::start(worlds[0].client.clone(), client, settings)
 }
@@ -138,4 +143,116 @@ async fn a_part_that_was_removed_is_put_back_before_the_rest_is_published() {
     for structure in &published(&baseline).await[before..] {
         assert!(*structure == both || *structure == more, "{structure} was published");
     }
+}
+
+#[tokio::test]
+async fn a_part_that_another_operator_puts_back_is_waited_for_before_the_rest_is_published() {
+    let (baseline, satellite) = (need!(World::new().await), need!(World::new().await));
+    let consul = need!(Consul::start(Acl::Off).await);
+    let (base, sat) = (baseline.name(), satellite.name());
+    let _running = operate(&[&baseline], &consul);
+    let other = operate(&[&satellite], &consul);
+    baseline.declare("composite", json!({ "originNamespace": base })).await;
+    baseline.settled("composite").await;
+    let spec = json!({ "originNamespace": sat, "baseline": { "originNamespace": base } });
+    satellite.declare("composite", spec).await;
+    let both = json!({ "baseline": { "origin": base }, "satellites": [{ "origin": sat }] });
+    for world in [&baseline, &satellite] {
+        world.publishes(both.clone()).await;
+        world.settled("composite").await;
+    }
+    let before = published(&baseline).await.len();
+    // It takes the other a while: it is started anew.
+    other.stop().await;
+    consul.delete_tree(&format!("composite/{base}/structure/{sat}/")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(published(&baseline).await.len(), before, "its claim is still there");
+    let since = Instant::now();
+    let _other = operate(&[&satellite], &consul);
+    back(&consul, &role(base, sat), "satellite", since).await;
+    consul.put(&role(base, "z"), "satellite").await.unwrap();
+    let mut more = both.clone();
+    more["satellites"].as_array_mut().unwrap().push(json!({ "origin": "z" }));
+    baseline.publishes(more.clone()).await;
+    for structure in &published(&baseline).await[before..] {
+        assert!(*structure == both || *structure == more, "{structure} was published");
+    }
+}
+
+#[tokio::test]
+async fn an_operator_that_starts_while_keys_are_away_publishes_nothing_emptier() {
+    let (baseline, satellite) = (need!(World::new().await), need!(World::new().await));
+    let consul = need!(Consul::start(Acl::Off).await);
+    let (base, sat) = (baseline.name(), satellite.name());
+    let running = [operate(&[&baseline], &consul), operate(&[&satellite], &consul)];
+    baseline.declare("composite", json!({ "originNamespace": base })).await;
+    baseline.settled("composite").await;
+    let spec = json!({ "originNamespace": sat, "baseline": { "originNamespace": base } });
+    satellite.declare("composite", spec).await;
+    let both = json!({ "baseline": { "origin": base }, "satellites": [{ "origin": sat }] });
+    let worlds = [&baseline, &satellite];
+    for world in worlds {
+        world.publishes(both.clone()).await;
+        world.settled("composite").await;
+    }
+    for operator in running {
+        operator.stop().await;
+    }
+    let before = [published(&baseline).await.len(), published(&satellite).await.len()];
+    consul.delete_tree(&format!("composite/{base}/")).await.unwrap();
+    // The first sees its own key come back, and could publish it alone.
+    let since = Instant::now();
+    let _first = operate(&[&baseline], &consul);
+    back(&consul, &role(base, base), "baseline", since).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let _second = operate(&[&satellite], &consul);
+    back(&consul, &role(base, sat), "satellite", since).await;
+    consul.put(&role(base, "z"), "satellite").await.unwrap();
+    let mut more = both.clone();
+    more["satellites"].as_array_mut().unwrap().push(json!({ "origin": "z" }));
+    for (world, before) in worlds.into_iter().zip(before) {
+        world.publishes(more.clone()).await;
+        for structure in &published(world).await[before..] {
+            assert!(*structure == both || *structure == more, "{structure} was published");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_missing_when_an_operator_starts_is_believed_after_the_grace() {
+    let world = need!(World::new().await);
+    let consul = need!(Consul::start(Acl::Off).await);
+    let ns = world.name();
+    let running = operate(&[&world], &consul);
+    world.declare("composite", json!({ "originNamespace": ns })).await;
+    consul.put(&role(ns, "sat"), "satellite").await.unwrap();
+    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": "sat" }] })).await;
+    running.stop().await;
+    consul.delete(&role(ns, "sat")).await.unwrap();
+    let _running = operate(&[&world], &consul);
+    world.publishes(json!({ "baseline": { "origin": ns } })).await;
+}
+
+#[tokio::test]
+async fn own_keys_are_put_back_also_where_nothing_is_published() {
+    let (disabled, foreign) = (need!(World::new().await), need!(World::new().await));
+    let consul = need!(Consul::start(Acl::Off).await);
+    let settings = Settings { sync_enabled: false, ..Settings::default() };
+    let _disabled = operate_with(&[&disabled], &consul, settings);
+    let _foreign = operate(&[&foreign], &consul);
+    for world in [&disabled, &foreign] {
+        world.declare("composite", json!({ "originNamespace": world.name() })).await;
+        world.condition("composite", ConditionType::Synced, "True", "Written").await;
+    }
+    foreign.settled("composite").await;
+    foreign.patch_map(json!({ "metadata": { "labels": { MANAGED_BY: "other" } } })).await;
+    foreign.condition("composite", ConditionType::Published, "False", "NotOwned").await;
+    // Long after they were written, and looked at once more.
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    for world in [&disabled, &foreign] {
+        let since = Instant::now();
+        consul.delete(&role(world.name(), world.name())).await.unwrap();
+        back(&consul, &role(world.name(), world.name()), "baseline", since).await;
+    }
+    assert!(disabled.config_map().await.is_none());
 }

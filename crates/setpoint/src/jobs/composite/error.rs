@@ -37,6 +37,9 @@ pub(super) enum Error {
         /// Why.
         why: String,
     },
+    /// Not every Composite became ready in time: which, with the reason, if it is known which there are.
+    #[error("{}", not_ready(.0.as_deref()))]
+    NotReady(Option<Vec<String>>),
     /// Composites could not be released.
     #[error("{0}")]
     Release(String),
@@ -66,7 +69,7 @@ impl Reportable for Error {
         match self {
             Self::Setting(_) | Self::SettingsFile { .. } => "settings",
             Self::Export { .. } => "file",
-            Self::Composite { .. } | Self::Release(_) => "composite",
+            Self::Composite { .. } | Self::Release(_) | Self::NotReady(_) => "composite",
             Self::Kubernetes(_) => "kubernetes",
             Self::Consul(_) => "consul",
             Self::Read { .. } => "configuration",
@@ -82,6 +85,9 @@ impl Reportable for Error {
             Self::Release(_) => {
                 Some("`--leave-keys` releases them without Consul, and leaves their keys there")
             }
+            Self::NotReady(_) => Some(
+                "`--once=TIME` waits longer; `kubectl describe composite` shows the conditions and Events",
+            ),
             Self::Kubernetes(_) => {
                 Some("name a configuration with `--kubeconfig FILE` or KUBECONFIG, or run it in a pod")
             }
@@ -100,6 +106,15 @@ impl Reportable for Error {
             Self::Setting(_) | Self::SettingsFile { .. } => crate::error::USAGE,
             _ => 1,
         }
+    }
+}
+
+/// Which Composites are not ready, in words.
+fn not_ready(open: Option<&[String]>) -> String {
+    match open {
+        None => "this instance did not get as far as knowing which Composites there are: does another lead?"
+            .to_owned(),
+        Some(open) => format!("not every Composite is ready:\n  {}", open.join("\n  ")),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
-use setpoint_composite::install::{Options, Part, objects};
+use setpoint_composite::install::{ConsulOptions, Options, Part, consul_policy, objects};
+use setpoint_composite::settings::Namespaces;
 
+use super::error::Error;
 use crate::error::CliError;
 use crate::report::{print, print_json};
 
@@ -18,7 +20,7 @@ pub(crate) struct CrdArgs {
 /// Arguments of `setpoint composite manifests`.
 #[derive(Debug, Args)]
 pub(crate) struct ManifestArgs {
-    /// Only these; without any, all of them.
+    /// Only these; without any, all that every cluster takes: crd, rbac, deployment, service and disruption-budget.
     #[arg(value_enum, value_name = "PART")]
     parts: Vec<Which>,
     /// The namespace that the operator runs in.
@@ -36,6 +38,18 @@ pub(crate) struct ManifestArgs {
     /// Where Consul is.
     #[arg(long, value_name = "URL", default_value_t = Options::default().consul_url)]
     consul_url: String,
+    /// A Secret with a token for Consul in its key `token`; it is read again when it changes.
+    #[arg(long, value_name = "SECRET", conflicts_with = "consul_auth_method")]
+    consul_token_secret: Option<String>,
+    /// An auth method of Consul to log in by, with the token of the service account.
+    #[arg(long, value_name = "NAME")]
+    consul_auth_method: Option<String>,
+    /// A Secret with the authorities that are trusted for Consul, in its key `ca.crt`.
+    #[arg(long, value_name = "SECRET")]
+    consul_ca_secret: Option<String>,
+    /// A Secret with the certificate to show to Consul: `tls.crt` and `tls.key`.
+    #[arg(long, value_name = "SECRET")]
+    consul_client_secret: Option<String>,
     /// The name of the ConfigMap that is published.
     #[arg(long, value_name = "NAME", default_value_t = Options::default().config_map)]
     config_map: String,
@@ -53,15 +67,31 @@ enum Which {
     Rbac,
     /// What runs.
     Deployment,
+    /// By what it is reached, for metrics.
+    Service,
+    /// How many instances may be missing at a time.
+    DisruptionBudget,
+    /// A ServiceMonitor and a PrometheusRule, for clusters with the operator of Prometheus.
+    Monitoring,
+    /// The alerts alone, as a file of rules for Prometheus.
+    Alerts,
+    /// The rules of a policy for the operator's token, for Consul and not for Kubernetes.
+    ConsulPolicy,
 }
 
-impl From<Which> for Part {
-    fn from(which: Which) -> Self {
-        match which {
-            Which::Crd => Self::Crd,
-            Which::Rbac => Self::Rbac,
-            Which::Deployment => Self::Deployment,
-        }
+impl Which {
+    /// The part, if it is one for Kubernetes or Prometheus.
+    fn part(self) -> Option<Part> {
+        Some(match self {
+            Self::Crd => Part::Crd,
+            Self::Rbac => Part::Rbac,
+            Self::Deployment => Part::Deployment,
+            Self::Service => Part::Service,
+            Self::DisruptionBudget => Part::DisruptionBudget,
+            Self::Monitoring => Part::Monitoring,
+            Self::Alerts => Part::Alerts,
+            Self::ConsulPolicy => return None,
+        })
     }
 }
 
@@ -76,10 +106,30 @@ pub(crate) fn print_all(args: &ManifestArgs) -> Result<u8, CliError> {
         image: args.image.clone(),
         replicas: args.replicas,
         consul_url: args.consul_url.clone(),
+        consul: ConsulOptions {
+            token_secret: args.consul_token_secret.clone(),
+            auth_method: args.consul_auth_method.clone(),
+            ca_secret: args.consul_ca_secret.clone(),
+            client_secret: args.consul_client_secret.clone(),
+        },
         config_map: args.config_map.clone(),
     };
+    if args.parts.contains(&Which::ConsulPolicy) {
+        if args.parts.len() > 1 {
+            let why = "manifests: `consul-policy` is no manifest of Kubernetes: print it alone";
+            return Err(Error::Setting(why.to_owned()).into());
+        }
+        let served = if args.all_namespaces {
+            Namespaces::All
+        } else {
+            Namespaces::Only([args.namespace.clone()].into())
+        };
+        let policy = consul_policy(&served);
+        return if args.json { print_json(&policy) } else { print(&policy) }.map(|()| 0);
+    }
+    let named: Vec<_> = args.parts.iter().filter_map(|which| which.part()).collect();
     let wanted =
-        |part: &Part| args.parts.is_empty() || args.parts.iter().any(|which| Part::from(*which) == *part);
+        |part: &Part| if named.is_empty() { Part::INSTALLED.contains(part) } else { named.contains(part) };
     let all: Vec<Value> =
         Part::ALL.into_iter().filter(wanted).flat_map(|part| objects(part, &options)).collect();
     show(&all, args.json)

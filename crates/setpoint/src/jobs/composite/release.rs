@@ -33,7 +33,7 @@ pub(crate) struct ReleaseArgs {
     /// Releases the Composites of all namespaces.
     #[arg(long)]
     all_namespaces: bool,
-    /// Leaves their keys in Consul, which is not asked then.
+    /// Leaves their keys in Consul, also where it can't be used; where it can, they count as nobody's.
     #[arg(long)]
     leave_keys: bool,
 }
@@ -59,6 +59,9 @@ async fn release_all(args: &ReleaseArgs, report: Report) -> Result<u8, CliError>
             Ok(Released::Free) => print(&format!("{name}: nothing holds it\n"))?,
             Ok(Released::Removed) => print(&format!("{name}: released; its keys are removed from Consul\n"))?,
             Ok(Released::Left) => print(&format!("{name}: released; its keys are left in Consul\n"))?,
+            Ok(Released::Unclaimed) => {
+                print(&format!("{name}: released; its keys are left in Consul, and are nobody's now\n"))?;
+            }
             Err(error) => {
                 failed += 1;
                 report.warn(&format!("{name}: {error}"));

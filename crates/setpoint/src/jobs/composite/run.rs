@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use setpoint_composite::operator::Operator;
-use setpoint_composite::settings::{CloudProvider, Namespaces, Settings};
+use setpoint_composite::settings::{CloudProvider, METADATA, Namespaces, Settings, detect_provider};
 use setpoint_observe::Server;
 use setpoint_observe::logging::{self, Format, LevelFilter};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,9 @@ pub(crate) struct RunArgs {
     /// A TOML file with parameters, by the names of their flags or by their long names.
     #[arg(long, value_name = "FILE", env = "SETPOINT_COMPOSITE_CONFIG")]
     config: Option<PathBuf>,
+    /// Ends as soon as every Composite that is served is ready; fails if one is not within this time [default: 5m].
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "5m")]
+    once: Option<Time>,
     #[command(flatten)]
     parameters: Parameters,
 }
@@ -60,7 +63,8 @@ struct Parameters {
     #[arg(long, value_name = "TIME", env = "CLOUD_CONSUL_LONG_POLL_ON_SUCCESS_DELAY_TIME")]
     #[serde(alias = "cloud.consul-long-poll.on-success-delay-time")]
     on_success_delay_time: Option<Time>,
-    /// The cloud provider that the payload names: AKS, GKE, EKS or OnPrem [default: OnPrem].
+    /// The cloud provider that the payload names: AKS, GKE, EKS or OnPrem; blank to ask the machine's metadata service
+    /// [default: OnPrem].
     #[arg(long, value_name = "NAME", env = "CLOUD_PROVIDER")]
     cloud_provider: Option<String>,
     /// The name of the ConfigMap [default: composite-structure].
@@ -75,8 +79,8 @@ struct Parameters {
     /// How long Consul may hold a question back while nothing changes; more than 5s are taken for 5s [default: 5s].
     #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_CONSUL_WAIT_TIME")]
     consul_wait_time: Option<Time>,
-    /// How many structures are watched by a connection of their own; the others are asked every `--on-success-delay-time`
-    /// [default: 150].
+    /// How many structures are watched by a connection of their own; one more finds out which of all others have changed
+    /// [default: 32].
     #[arg(long, value_name = "N", env = "SETPOINT_COMPOSITE_CONSUL_WATCHES")]
     consul_watches: Option<usize>,
     /// How long a whole structure must be gone before that is published [default: 10s].
@@ -94,7 +98,7 @@ struct Parameters {
     /// What this instance is called [default: the name of the host].
     #[arg(long, value_name = "NAME", env = "HOSTNAME", hide_env_values = true)]
     instance: Option<String>,
-    /// Where `/healthz`, `/readyz` and `/metrics` are served [default: 0.0.0.0:8080].
+    /// Where `/healthz`, `/readyz`, `/metrics` and `/debug/state` are served [default: 0.0.0.0:8080].
     #[arg(long, value_name = "ADDRESS", env = "SETPOINT_COMPOSITE_LISTEN")]
     listen: Option<SocketAddr>,
     #[command(flatten)]
@@ -172,17 +176,22 @@ pub(crate) fn run(args: &RunArgs, report: Report) -> Result<u8, CliError> {
     // What is wrong with the parameters is told before anything is connected to.
     parameters.settings("default")?;
     log_to_stderr(report);
-    runtime()?.block_on(operate(parameters))
+    runtime()?.block_on(operate(parameters, args.once))
 }
 
-async fn operate(parameters: Parameters) -> Result<u8, CliError> {
+async fn operate(parameters: Parameters, once: Option<Time>) -> Result<u8, CliError> {
     let consul = parameters.consul.clone().client()?;
     let (kubernetes, home) = parameters.kubernetes.clients().await?;
-    let settings = parameters.settings(&home)?;
+    let mut settings = parameters.settings(&home)?;
+    if parameters.cloud_provider.as_deref().is_some_and(|name| name.trim().is_empty()) {
+        settings.cloud_provider = detect_provider(METADATA).await;
+        tracing::info!(provider = %settings.cloud_provider, "the cloud provider was found out");
+    }
     let mut signals = Signals::new()?;
     tracing::info!(instance = settings.instance, namespaces = ?settings.namespaces, "the operator starts");
     let operator =
         Operator::new(kubernetes, consul, settings).map_err(|error| Error::Setting(error.to_string()))?;
+    let summary = operator.summary();
     let server = Server::bind(parameters.listen.unwrap_or(LISTEN), operator.observed()).await?;
     if let Some(address) = server.address() {
         tracing::info!(%address, "the endpoints are served");
@@ -191,10 +200,22 @@ async fn operate(parameters: Parameters) -> Result<u8, CliError> {
     let serving = server.run(cancel.clone());
     let (mut operating, mut serving) =
         (std::pin::pin!(operator.run(cancel.clone())), std::pin::pin!(serving));
+    let all_ready = async {
+        let Some(Time(limit)) = once else { return std::future::pending().await };
+        match tokio::time::timeout(limit, summary.ready()).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Error::NotReady(summary.open())),
+        }
+    };
+    let mut ready = Ok(());
     let served = tokio::select! {
         () = &mut operating => Ok(()),
         served = &mut serving => served,
         () = signals.next() => Ok(()),
+        done = all_ready => {
+            ready = done;
+            Ok(())
+        }
     };
     tracing::info!("the operator ends");
     cancel.cancel();
@@ -204,6 +225,7 @@ async fn operate(parameters: Parameters) -> Result<u8, CliError> {
         () = signals.next() => {}
     }
     served?;
+    ready?;
     Ok(0)
 }
 

@@ -1,0 +1,114 @@
+//! What something else keeps changing back is repaired less and less often, and said; what is our own is no news.
+//!
+//! These run with the defaults, which people run.
+
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use setpoint_composite::api::ConditionType;
+use setpoint_composite::settings::{Namespaces, Settings};
+use setpoint_consul as consul;
+use setpoint_testutils::{Acl, Consul, Proxy, need, wait};
+
+use super::world::{LIMIT, Running, World};
+
+fn defaults(world: &World) -> Settings {
+    Settings { namespaces: Namespaces::Only([world.name().to_owned()].into()), ..Settings::default() }
+}
+
+/// Waits until a metric of the namespace has a value.
+async fn counted(world: &World, running: &Running, metric: &str, value: u64) {
+    let line = format!("setpoint_composite_{metric}{{namespace=\"{}\"}} {value}", world.name());
+    let told = async || running.metrics.text().contains(&line).then_some(());
+    wait::until(&line, LIMIT, told).await;
+}
+
+#[tokio::test]
+async fn keys_that_something_keeps_changing_are_put_back_less_and_less_often_and_that_is_said() {
+    let world = need!(World::new().await);
+    let ns = world.name();
+    let running = world.operate_with(defaults(&world));
+    world.declare("composite", json!({ "originNamespace": ns })).await;
+    world.settled("composite").await;
+    let key = format!("composite/{ns}/structure/{ns}/compositeRole");
+    let fighting = async {
+        loop {
+            if world.consul.get(&key).await.unwrap().value.as_deref() == Some("baseline") {
+                world.consul.put(&key, "satellite").await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let told = async {
+        let told = world.condition("composite", ConditionType::Synced, "False", "Contested").await;
+        for part in [key.as_str(), "`satellite`", "`baseline`", &format!("{ns}/composite")] {
+            assert!(told.message.contains(part), "{part} is not in {}", told.message);
+        }
+        world.told("Contested").await;
+        counted(&world, &running, "keys_contested", 1).await;
+    };
+    tokio::select! {
+        () = fighting => {}
+        () = told => {}
+    }
+    // Left alone, it is put back, and says so.
+    world.condition("composite", ConditionType::Synced, "True", "Written").await;
+    assert_eq!(world.consul.get(&key).await.unwrap().value.as_deref(), Some("baseline"));
+    counted(&world, &running, "keys_contested", 0).await;
+}
+
+#[tokio::test]
+async fn a_status_that_something_keeps_changing_is_written_less_and_less_often_and_that_is_said() {
+    let world = need!(World::new().await);
+    let running = world.operate_with(defaults(&world));
+    world.declare("composite", json!({ "originNamespace": world.name() })).await;
+    world.settled("composite").await;
+    let (composites, parameters) = (world.composites(), PatchParams::default());
+    let theirs = Patch::Merge(json!({ "status": { "role": null } }));
+    let fighting = async {
+        loop {
+            let role = composites.get("composite").await.unwrap().status.and_then(|status| status.role);
+            if role.is_some() {
+                composites.patch_status("composite", &parameters, &theirs).await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let told = async {
+        world.told("StatusContested").await;
+        counted(&world, &running, "status_contested", 1).await;
+    };
+    tokio::select! {
+        () = fighting => {}
+        () = told => {}
+    }
+    counted(&world, &running, "status_contested", 0).await;
+    world.settled("composite").await;
+}
+
+#[tokio::test]
+async fn own_writes_cause_no_further_look_at_consul() {
+    let world = need!(World::new().await);
+    let consul = need!(Consul::start(Acl::Off).await);
+    let proxy = Proxy::start(consul.url().trim_start_matches("http://").parse().unwrap()).await;
+    let settings = consul::Settings::new(format!("http://{}", proxy.address()));
+    let client = consul::Client::new(settings).unwrap();
+    let _running = Running::start(world.client.clone(), client, defaults(&world));
+    let ns = world.name();
+    world.declare("composite", json!({ "originNamespace": ns })).await;
+    world.settled("composite").await;
+    // Whatever was written is looked at once more.
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    let looks = || proxy.requests().iter().filter(|request| request.contains("/v1/txn?consistent")).count();
+    let before = looks();
+    assert!(before > 0);
+    for round in 0..2 {
+        consul.put(&format!("composite/{ns}/structure/z-{round}/compositeRole"), "satellite").await.unwrap();
+        let satellites: Vec<_> = (0..=round).map(|round| json!({ "origin": format!("z-{round}") })).collect();
+        world.publishes(json!({ "baseline": { "origin": ns }, "satellites": satellites })).await;
+        // Longer than a status is left alone that something else has changed.
+        tokio::time::sleep(Duration::from_secs(7)).await;
+    }
+    assert_eq!(looks() - before, 0, "what others write to Consul takes no look at our own keys");
+}
