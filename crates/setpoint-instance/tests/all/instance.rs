@@ -182,15 +182,23 @@ async fn limits_and_ports_of_checks_and_agents_are_told_at_runtime() {
             .replace(&format!("bind {port}"), &format!("bind {port}\n  backlog 9\n  maxconn 5"));
         let server =
             "server s1 127.0.0.1:9 check port 81 agent-check agent-port 82 agent-addr 127.0.0.1 agent-send a";
-        fs::write(world.file(), format!("{text}\nbackend web\n  balance roundrobin\n  {server}\n")).unwrap();
+        fs::write(
+            world.file(),
+            format!("{text}\nbackend web\n  balance roundrobin\n  {server}\n  server s2 127.0.0.1:9\n"),
+        )
+        .unwrap();
         let settings = world.settings(version);
         let running = Running::start_on(world, settings).await;
         let worker = running.worker().await;
         let server = json!({
-            "name": "s1", "address": "127.0.0.1", "port": 9, "check": "enabled", "health_check_port": 91, "maxconn": 7,
+            "name": "s1", "address": "127.0.0.1", "port": 9, "check": "enabled", "health_check_port": 91,
             "agent-check": "enabled", "agent-port": 92, "agent-addr": "127.0.0.2", "agent-send": "two words",
         });
         let done = change(&running.instance, replace("s1", server.clone())).await.unwrap();
+        assert_eq!((done.applied, done.reason), (Applied::Runtime, None), "{version:?}");
+        // The agent of the other one would take its limit back.
+        let limited = json!({ "name": "s2", "address": "127.0.0.1", "port": 9, "maxconn": 7 });
+        let done = change(&running.instance, replace("s2", limited)).await.unwrap();
         assert_eq!((done.applied, done.reason), (Applied::Runtime, None), "{version:?}");
         let limit = |configuration: &mut Configuration| {
             let main = SectionKey::named(SectionKind::Frontend, "main");
@@ -212,7 +220,7 @@ async fn limits_and_ports_of_checks_and_agents_are_told_at_runtime() {
         let most = |line: &str| {
             shown.lines().find(|shown| shown.starts_with(line)).and_then(|line| line.split(',').nth(6))
         };
-        assert_eq!((most("web,s1,"), most("main,FRONTEND,")), (Some("7"), Some("6")), "{version:?}");
+        assert_eq!((most("web,s2,"), most("main,FRONTEND,")), (Some("7"), Some("6")), "{version:?}");
         // What HAProxy refuses comes with a reload.
         let refused = Request::new("disable health web/s1");
         assert!(matches!(running.instance.worker().tell(&refused).await.unwrap(), Reply::Done(_)));
