@@ -259,7 +259,7 @@ mod tests {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut asked = String::new();
                 let _ = stream.read_to_string(&mut asked).await;
-                let answer = if asked.contains("commit ssl") { "\nSuccess!\n" } else { "\ngarbage\n" };
+                let answer = if asked.contains("commit ssl") { "\nSuccess!\n" } else { "\ngarbage\n\n" };
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });
