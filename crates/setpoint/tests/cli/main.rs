@@ -81,10 +81,13 @@ mod usage;
 #[cfg(feature = "host")]
 mod watching;
 
+#[cfg(feature = "host")]
 use std::path::Path;
+#[cfg(feature = "host")]
 use std::process::{Command, Output};
 
 /// The command, with a place for temporary files that nobody else uses.
+#[cfg(feature = "host")]
 fn setpoint(temporary: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
     command.env("TMPDIR", temporary);
@@ -94,6 +97,7 @@ fn setpoint(temporary: &Path) -> Command {
     command
 }
 
+#[cfg(feature = "host")]
 fn run(args: &[&str]) -> Output {
     let temporary = tempfile::tempdir().unwrap();
     setpoint(temporary.path()).args(args).output().unwrap()
