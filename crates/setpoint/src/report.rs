@@ -38,7 +38,7 @@ struct MessageLine<'a> {
 }
 
 #[cfg_attr(
-    not(any(feature = "host", feature = "dataplane")),
+    not(any(feature = "host", feature = "dataplane", feature = "sync")),
     expect(dead_code, reason = "only the job of a host says all of this")
 )]
 impl Report {

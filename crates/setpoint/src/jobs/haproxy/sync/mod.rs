@@ -36,7 +36,7 @@ pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliErro
         let work =
             async |target: ApiTarget| sync::plan(&target, &desired, &options, cancel).await.map_err(failed);
         let work = Work {
-            work: &work,
+            run: &work,
             undone: &|_, _| None,
             ended: &|endpoint, outcome| teller.ended(endpoint, outcome),
         };
@@ -77,11 +77,8 @@ pub(crate) fn sync(args: &HaproxySyncArgs, report: Report) -> Result<u8, CliErro
             }
             sync::sync(&target, &desired, &options, cancel).await
         };
-        let work = Work {
-            work: &work,
-            undone: &undone,
-            ended: &|endpoint, outcome| teller.ended(endpoint, outcome),
-        };
+        let work =
+            Work { run: &work, undone: &undone, ended: &|endpoint, outcome| teller.ended(endpoint, outcome) };
         each(&args.target, &Connections::default(), Some(&desired.text), report, cancel, &work).await
     })?;
     teller.end(outcomes)

@@ -42,13 +42,16 @@ impl Connections {
     }
 }
 
+/// Is told what came of one HAProxy, by what that is called.
+pub(super) type Ended<'w, T> = dyn Fn(&str, &Result<T, Box<FailedSync>>) -> Result<(), CliError> + 'w;
+
 /// What is done with each HAProxy.
 pub(super) struct Work<'w, T, W> {
-    pub(super) work: &'w W,
+    pub(super) run: &'w W,
     /// Why what seemed to succeed did not, by the version that stands in the end.
     pub(super) undone: &'w dyn Fn(&T, u64) -> Option<SyncError>,
     /// Is told what came of each as soon as that is known.
-    pub(super) ended: &'w dyn Fn(&str, &Result<T, Box<FailedSync>>) -> Result<(), CliError>,
+    pub(super) ended: &'w Ended<'w, T>,
 }
 
 /// Does something until it is done. A signal cancels it, and it is waited for its end.
@@ -89,7 +92,7 @@ pub(super) async fn each<T, W: AsyncFn(ApiTarget) -> Result<T, Box<FailedSync>>>
     let _ = (first, report, cancel, work.undone);
     let each = settings(args)?.into_iter().map(async |(url, settings)| {
         let (endpoint, outcome) = match connections.get(url, settings).await {
-            Ok(target) => (target.endpoint().to_owned(), (work.work)(target).await),
+            Ok(target) => (target.endpoint().to_owned(), (work.run)(target).await),
             Err(error) => (shown(url), Err(failed(error))),
         };
         if outcome.is_err() {
@@ -135,7 +138,7 @@ async fn locally<T, W: AsyncFn(ApiTarget) -> Result<T, Box<FailedSync>>>(
     };
     let local = opened?;
     let name = local.name.clone();
-    let mut outcome = (work.work)(local.target.clone()).await;
+    let mut outcome = (work.run)(local.target.clone()).await;
     if let (Some(version), Ok(done)) = (local.close().await, &outcome)
         && let Some(error) = (work.undone)(done, version)
     {

@@ -160,7 +160,7 @@ impl Watch<'_> {
         let options = args.change.options(&args.target)?;
         let work = async |target: ApiTarget| sync::sync(&target, desired, &options, cancel).await;
         // What came of it is said in order, and once.
-        let work = Work { work: &work, undone: &undone, ended: &|_, _| Ok(()) };
+        let work = Work { run: &work, undone: &undone, ended: &|_, _| Ok(()) };
         let outcomes =
             each(&args.target, &self.connections, Some(&desired.text), self.report, cancel, &work).await?;
         let mut is_well = true;
@@ -192,7 +192,7 @@ impl Watch<'_> {
         let options = args.change.options(&args.target)?;
         let work =
             async |target: ApiTarget| sync::plan(&target, desired, &options, cancel).await.map_err(failed);
-        let work = Work { work: &work, undone: &|_, _| None, ended: &|_, _| Ok(()) };
+        let work = Work { run: &work, undone: &|_, _| None, ended: &|_, _| Ok(()) };
         let outcomes = each(&args.target, &self.connections, None, self.report, cancel, &work).await?;
         let mut is_well = true;
         for (endpoint, outcome) in outcomes {
