@@ -75,7 +75,9 @@ async fn a_server_that_is_added_is_checked_as_the_same_server_of_a_file() {
                 proxied.display(),
             );
             for (name, server, _) in &servers {
-                text += &format!("{}  server {name} {server}\n{}", backend(name), backend(&format!("{name}-new")));
+                text += &backend(name);
+                text += &["  server ", name, " ", server, "\n"].concat();
+                text += &backend(&format!("{name}-new"));
             }
             text
         })
