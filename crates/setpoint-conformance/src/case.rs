@@ -12,7 +12,7 @@ use setpoint_haproxy::model::{
 };
 use setpoint_haproxy::text::{Document, SectionKind, Severity};
 
-use crate::{Outcome, REASONS, Verdict};
+use crate::{Outcome, REASONS, Reason, Verdict};
 
 /// Tells the two kinds of recordings apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,10 +121,21 @@ impl Difference {
         if self.text.is_none() && self.read.is_none() {
             return Outcome::Agrees;
         }
-        match REASONS.iter().find(|reason| reason.explains(&self)) {
+        match self.reason() {
             Some(reason) => Outcome::Reasoned(reason, Box::new(self)),
             None => Outcome::Differs(Box::new(self)),
         }
+    }
+
+    /// Finds the reason of all that differs; where the text and what is read differ for two reasons, that of the text.
+    fn reason(&self) -> Option<&'static Reason> {
+        let find = |difference: &Self| REASONS.iter().find(|reason| reason.explains(difference));
+        find(self).or_else(|| {
+            let text = Self { read: None, ..self.clone() };
+            let read = Self { text: None, ..self.clone() };
+            let has_both = self.text.is_some() && self.read.is_some();
+            find(&text).filter(|_| has_both && find(&read).is_some())
+        })
     }
 }
 
@@ -263,12 +274,10 @@ impl ModelCase {
         let read = self.read.as_ref().map(|read| (tidied(read), reread.clone()));
         let kept =
             |json: Option<Json>| json.is_some_and(|json| without_zeros(&json) == without_zeros(&self.sent));
-        let lost = !kept(self.read.clone()) && {
-            let lines = if text_differs || changed { own } else { recorded.as_slice() };
-            kept(match self.child.as_deref() {
-                Some(child) => read_child(section, child_by_name(child), lines, &cx),
-                None => read_section(section, lines, self.full_section, &cx),
-            })
+        let lines = if text_differs || changed { own } else { recorded.as_slice() };
+        let own = match self.child.as_deref() {
+            Some(child) => read_child(section, child_by_name(child), lines, &cx),
+            None => read_section(section, lines, self.full_section, &cx),
         };
         let difference = Difference {
             kind: Kind::Model,
@@ -285,7 +294,7 @@ impl ModelCase {
             unmodelled: Vec::new(),
             blamed: Vec::new(),
             unreadable: false,
-            lost,
+            lost: kept(own) && !kept(self.read.clone()),
             verdict: self.verdict(version),
         };
         Some(difference.outcome())

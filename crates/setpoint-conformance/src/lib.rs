@@ -13,6 +13,7 @@
 //! HAProxy accepts; what only HAProxy can judge is a row of [another table](refused).
 
 mod case;
+mod evidence;
 pub mod reasons;
 pub mod recordings;
 pub mod refused;

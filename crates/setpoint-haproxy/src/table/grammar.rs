@@ -198,8 +198,9 @@ impl Entry {
         }
         let (own, other) = (&self.attributes, &earlier.attributes);
         let is_replaced = own.sets.iter().any(|set| other.sets.contains(set));
-        let takes_away = own.takes_away || other.takes_away;
-        if !is_replaced && !(takes_away && own.adds_to.iter().any(|name| other.adds_to.contains(name))) {
+        let is_cleared = (own.takes_away || other.takes_away)
+            && own.adds_to.iter().any(|name| other.adds_to.contains(name));
+        if !(is_replaced || is_cleared) {
             return true;
         }
         let held = fields_of(&earlier.items);

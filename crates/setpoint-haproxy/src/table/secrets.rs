@@ -25,8 +25,10 @@ const ANOTHER: &str = "(another secret)";
 const SCHEMES: [&str; 2] = ["BASIC ", "BEARER "];
 
 /// Parts of names of credentials: of headers, cookies, variables.
-pub(super) const NAMES: [&str; 10] = [
+pub(super) const NAMES: [&str; 12] = [
     "AUTHORIZATION",
+    "AUTH-KEY",
+    "AUTH_KEY",
     "API-KEY",
     "API_KEY",
     "APIKEY",

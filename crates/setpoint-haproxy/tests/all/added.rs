@@ -10,7 +10,7 @@ use setpoint_testutils::{Haproxy, Version, need};
 use crate::runtime::{context, verdict};
 
 /// The server that HAProxy is told where one text becomes another, with all that HAProxy would take from elsewhere in a file.
-fn told(version: model::Version, current: &str, desired: &str) -> Object {
+fn effective(version: model::Version, current: &str, desired: &str) -> Object {
     let (current, desired) = (Document::parse(current.as_bytes()), Document::parse(desired.as_bytes()));
     let diff = compare(&current, &desired, &Context::new(version)).unwrap();
     diff.operations().last().unwrap().effective.clone().unwrap()
@@ -75,7 +75,9 @@ async fn a_server_that_is_added_is_checked_as_the_same_server_of_a_file() {
                 proxied.display(),
             );
             for (name, server, _) in &servers {
-                text += &format!("{}  server {name} {server}\n{}", backend(name), backend(&format!("{name}-new")));
+                text += &backend(name);
+                text += &["  server ", name, " ", server, "\n"].concat();
+                text += &backend(&format!("{name}-new"));
             }
             text
         })
@@ -86,7 +88,7 @@ async fn a_server_that_is_added_is_checked_as_the_same_server_of_a_file() {
             let current = backend(&format!("{name}-new"));
             let desired = format!("{current}  server added-{name} {server}\n");
             assert!(verdict(version, &current, &desired), "{version:?} {name}");
-            let words = words(&told(cx.haproxy, &current, &desired), &cx);
+            let words = words(&effective(cx.haproxy, &current, &desired), &cx);
             let path = format!("{name}-new/added-{name}");
             let answer =
                 haproxy.runtime(&format!("experimental-mode on; add server {path} {words}")).await.unwrap();
@@ -102,10 +104,10 @@ async fn a_server_that_is_added_is_checked_as_the_same_server_of_a_file() {
 
 #[test]
 fn what_a_check_takes_over_from_its_server_in_a_file_is_told_of_a_server_that_is_added() {
-    let told = |default: &str, server: &str| {
+    let words_of = |default: &str, server: &str| {
         let base = format!("backend b\n  balance roundrobin\n{default}  server a 10.0.0.1:1\n");
         let desired = format!("{base}  server n 10.0.0.2:443 {server}\n");
-        words(&told(model::Version::V3_4, &base, &desired), &Context::default())
+        words(&effective(model::Version::V3_4, &base, &desired), &Context::default())
     };
     for (server, has) in [
         ("ssl verify none check", true),
@@ -115,8 +117,8 @@ fn what_a_check_takes_over_from_its_server_in_a_file_is_told_of_a_server_that_is
         ("ssl verify none check no-check-ssl", false),
         ("check", false),
     ] {
-        let told = told("", server);
-        assert_eq!(told.split(' ').any(|word| word == "check-ssl"), has, "{server}: {told}");
+        let line = words_of("", server);
+        assert_eq!(line.split(' ').any(|word| word == "check-ssl"), has, "{server}: {line}");
     }
     for (server, has) in [
         ("send-proxy check", true),
@@ -127,11 +129,11 @@ fn what_a_check_takes_over_from_its_server_in_a_file_is_told_of_a_server_that_is
         ("send-proxy check port 81", false),
         ("check", false),
     ] {
-        let told = told("", server);
-        assert_eq!(told.split(' ').any(|word| word == "check-send-proxy"), has, "{server}: {told}");
+        let line = words_of("", server);
+        assert_eq!(line.split(' ').any(|word| word == "check-send-proxy"), has, "{server}: {line}");
     }
     // What others start from counts as well.
-    assert!(told("  default-server ssl verify none check\n", "weight 2").contains("check-ssl"));
+    assert!(words_of("  default-server ssl verify none check\n", "weight 2").contains("check-ssl"));
 }
 
 #[test]

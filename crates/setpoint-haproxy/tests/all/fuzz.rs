@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use setpoint_haproxy::check::{Checks, check};
 use setpoint_haproxy::compare::compare;
-use setpoint_haproxy::model::{Context, Object, Version, model};
-use setpoint_haproxy::text::{Document, LineEdit};
+use setpoint_haproxy::model::{Context, Object, Version, model, section_model};
+use setpoint_haproxy::table::directives;
+use setpoint_haproxy::text::{Document, Line, LineEdit};
 use setpoint_testutils::{Missing, need};
 
 /// How long one input may take on a busy machine: no input here is larger than some kilobytes.
@@ -277,6 +278,68 @@ fn exercise_both(bytes: &[u8], seed: u64) {
         String::from_utf8_lossy(&other.print()),
         String::from_utf8_lossy(&result.print()),
     );
+    // What stands below a line such as `.if` says something else wherever that holds.
+    let decides = |document: &Document| document.sections().iter().any(|section| section.is_conditional());
+    if decides(&document) || decides(&other) {
+        return;
+    }
+    let (made, wanted) = (meaning(&result, &cx), meaning(&other, &cx));
+    let only = |these: &[String], those: &[String]| -> Vec<String> {
+        these.iter().filter(|this| !those.contains(this)).cloned().collect()
+    };
+    assert!(
+        made == wanted,
+        "it says something else: {:#?}\n--- and not\n{:#?}\n--- from\n{}\n--- to\n{}\n--- result\n{}",
+        only(&made, &wanted),
+        only(&wanted, &made),
+        String::from_utf8_lossy(bytes),
+        String::from_utf8_lossy(&other.print()),
+        String::from_utf8_lossy(&result.print()),
+    );
+}
+
+/// What the sections of a document say, without what the comparator makes of it: the models of those that have one with all that
+/// stands in them, the words of all other lines.
+fn meaning(document: &Document, cx: &Context) -> Vec<String> {
+    let words = |line: &Line<'_>| {
+        let words: Vec<_> = line.words().map(|word| word.to_str_lossy().into_owned()).collect();
+        words.join(" ")
+    };
+    // Stated or not, a default is the same.
+    let stated = |object: &Object| {
+        let mut object = object.clone();
+        for (field, value) in &object.clone().fields {
+            if directives().default(object.kind, *field, cx.haproxy).as_ref() == Some(value) {
+                object.fields.remove(*field);
+            }
+        }
+        format!("{} {}", object.kind, object.to_json())
+    };
+    let mut all: Vec<String> = Vec::new();
+    for section in document.sections() {
+        let model = section_model(section, cx);
+        let lines = section.lines().filter(|line| line.keyword().is_some());
+        let mut text: Vec<String> = match &model.object {
+            Some(_) => {
+                lines.filter(|line| model.unmodelled.contains(&line.number())).map(|l| words(&l)).collect()
+            }
+            None => lines.map(|line| words(&line)).collect(),
+        };
+        text.sort();
+        let own = model.object.as_ref().map(stated);
+        let (ordered, mut named): (Vec<&Object>, Vec<&Object>) =
+            model.children.iter().partition(|child| child.kind.is_ordered());
+        named.sort_by_key(|child| (child.kind, child.name().map(ToOwned::to_owned)));
+        let mut ordered = ordered;
+        ordered.sort_by_key(|child| child.kind);
+        let children: Vec<String> = named.into_iter().chain(ordered).map(stated).collect();
+        let content = (own, children, text);
+        if content != (None, Vec::new(), Vec::new()) {
+            all.push(format!("{} {:?} {content:?}", model.kind, model.name));
+        }
+    }
+    all.sort();
+    all
 }
 
 fn seconds() -> Option<Duration> {

@@ -7,7 +7,9 @@ use setpoint_haproxy::text::Document;
 use crate::compare::diff;
 
 /// Lines with a secret, each in its section.
-const LINES: [(&str, &str); 19] = [
+const LINES: [(&str, &str); 21] = [
+    ("frontend f", "http-request set-header X-Auth-Key XX"),
+    ("frontend f", "http-request set-var(txn.auth_key) str(XX)"),
     ("backend b", r#"tcp-check send "AUTH XX\r\n""#),
     ("backend b", r"option httpchk GET / HTTP/1.0\r\nAuthorization:\ Basic\ XX"),
     ("backend b", r#"http-check send meth POST uri / body "password=XX""#),
