@@ -60,6 +60,7 @@ struct Figures {
 
 pub(super) async fn run(stage: &Stage, scale: f64) -> Result<(String, String)> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "floats saturate")]
+    #[expect(clippy::cast_precision_loss, reason = "a small number")]
     let composites = ((COMPOSITES as f64 * scale).round() as usize).clamp(1, COMPOSITES);
     let id = |composite: usize| format!("n{composite:03}");
     let name = |composite: usize, member: usize| match member {
@@ -160,7 +161,7 @@ async fn published(stage: &Stage, names: &[String], satellites: usize, operator:
         };
         let list = config_maps.list(&only).await?;
         let done: BTreeSet<_> =
-            list.iter().filter(|map| complete(map)).filter_map(|map| map.namespace()).collect();
+            list.iter().filter(|map| complete(map)).filter_map(ResourceExt::namespace).collect();
         let missing = names.iter().filter(|name| !done.contains(*name)).count();
         if missing == 0 {
             return Ok(());

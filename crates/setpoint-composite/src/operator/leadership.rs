@@ -1,11 +1,11 @@
 //! A time of leadership: follows all Composites, and has a reconciler for each namespace that has some.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
-use kube::runtime::events::Recorder;
+use kube::runtime::events::{Recorder, Reporter};
 use setpoint_consul as consul;
 use setpoint_kube::lease::Fence;
 use setpoint_loop::{Keyed, Restart, Supervisor};
@@ -43,8 +43,36 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) health: Arc<Health>,
     pub(super) summary: Arc<Summary>,
-    pub(super) recorder: Recorder,
+    pub(super) events: Events,
     pub(super) fence: Fence,
+}
+
+/// Writes Events. One that is repeated is counted and not written anew; of many namespaces not all are remembered for that.
+pub(super) struct Events {
+    client: Client,
+    reporter: Reporter,
+    /// What writes them, and how many it has written.
+    present: Mutex<(Recorder, u32)>,
+}
+
+impl Events {
+    /// How many Events are remembered.
+    const MOST: u32 = 64;
+
+    pub(super) fn new(client: Client, reporter: Reporter) -> Self {
+        let recorder = Recorder::new(client.clone(), reporter.clone());
+        Self { client, reporter, present: Mutex::new((recorder, 0)) }
+    }
+
+    /// What is to write the next one.
+    pub(super) fn recorder(&self) -> Recorder {
+        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        if present.1 >= Self::MOST {
+            *present = (Recorder::new(self.client.clone(), self.reporter.clone()), 0);
+        }
+        present.1 += 1;
+        present.0.clone()
+    }
 }
 
 /// How many namespaces are looked at, or written to, at a time: each takes a connection to Consul or to the API server.
@@ -74,7 +102,8 @@ pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
         Supervisor::new(cancel.clone(), RESTARTS, fastrand::Rng::new()).reporting(restarts(&shared.metrics))
     };
     let (watches, (sender, mut news)) = (supervisor(), mpsc::channel(QUEUE));
-    let composites = follow_composites(&shared.client, &shared.settings, &shared.recorder, &watches, &sender);
+    let composites =
+        follow_composites(&shared.client, &shared.settings, &shared.events.recorder(), &watches, &sender);
     follow_config_maps(&shared.client, &shared.settings, &watches, &sender);
     let mut listed = vec![false; composites.watches()];
     let mut reconcilers = Keyed::new(supervisor(), PASSES);
@@ -158,7 +187,6 @@ fn are_alive(supervised: &[(&Supervisor, Duration)]) -> bool {
 #[cfg(test)]
 mod tests {
     use std::io;
-    use std::sync::{Mutex, PoisonError};
 
     use super::*;
 

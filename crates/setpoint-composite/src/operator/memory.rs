@@ -141,7 +141,7 @@ impl Structure {
         {
             return;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Returns whether it shows declared keys as they should be, as far as anything is known of it.

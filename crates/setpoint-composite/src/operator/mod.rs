@@ -34,7 +34,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::events::Reporter;
 use serde_json::{Value, json};
 use setpoint_consul as consul;
 use setpoint_kube::client::Clients;
@@ -181,7 +181,7 @@ impl Operator {
                 self.health.set_role(Role::Starting);
             }
             Leadership::Failed(error) => {
-                tracing::warn!(lease, %error, "the lease can't be had; it is tried again")
+                tracing::warn!(lease, %error, "the lease can't be had; it is tried again");
             }
         }
     }
@@ -192,7 +192,7 @@ impl Operator {
             controller: self.settings.managed_by.clone(),
             instance: Some(self.settings.instance.clone()),
         };
-        let recorder = Recorder::new(self.clients.shared.clone(), reporter);
+        let events = leadership::Events::new(self.clients.shared.clone(), reporter);
         let structures = Structures::new(
             self.consul.clone(),
             &self.settings,
@@ -208,7 +208,7 @@ impl Operator {
             metrics: Arc::clone(&self.metrics),
             health: Arc::clone(&self.health),
             summary: Arc::clone(&self.summary),
-            recorder,
+            events,
             fence,
         };
         leadership::lead(shared, cancel).await;

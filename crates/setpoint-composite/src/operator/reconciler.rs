@@ -112,7 +112,7 @@ impl NamespaceReconciler {
         let mut due = Instant::now() + settings.check_interval;
         let mut second_look: Option<Instant> = None;
         loop {
-            let pass = Box::pin(self.pass(need, &mut memory, &children, &task));
+            let pass = self.pass(need, &mut memory, &children, &task);
             let Some(result) = task.cancel.run_until_cancelled(pass).await else { break };
             match result {
                 Ok(()) => {
@@ -203,10 +203,11 @@ impl NamespaceReconciler {
         };
         task.beat();
         if need == Need::Report && memory.is_structure_intact() {
-            return self.report(memory).await;
+            return Box::pin(self.report(memory)).await;
         }
         memory.begin_repair();
-        self.reconcile(memory, children).await
+        // Only who works takes the memory for it, and few do at a time.
+        Box::pin(self.reconcile(memory, children)).await
     }
 
     /// Looks at everything once, and does what is to be done. What fails for one Composite holds up no other.
@@ -455,7 +456,7 @@ impl NamespaceReconciler {
         let composite = write_status(&self.records, &self.shared.fence, composite, status).await?;
         // Of those that do not count nobody waits for anything.
         if facts.accepted.reason != "NotOldest" {
-            self.shared.summary.set(&self.namespace, summary);
+            self.shared.summary.set(&self.namespace, &summary);
         }
         for event in &told {
             self.publish_event(&composite, event).await;
@@ -465,9 +466,9 @@ impl NamespaceReconciler {
 
     async fn publish_event(&self, composite: &Composite, event: &Event) {
         let reference = composite.object_ref(&());
-        let said = timeout(EVENT_LIMIT, self.shared.recorder.publish(event, &reference)).await;
+        let said = timeout(EVENT_LIMIT, self.shared.events.recorder().publish(event, &reference)).await;
         if let Ok(Err(error)) = said {
-            tracing::debug!(namespace = self.namespace, %error, "an Event can't be told");
+            tracing::debug!(namespace = self.namespace, %error, "an Event can't be reported");
         }
     }
 

@@ -31,7 +31,7 @@ impl NamespaceSummary {
     /// Says that nothing is known of the ConfigMap yet, whatever its condition was when this instance began.
     pub fn not_published_yet(&mut self) {
         if self.ready == Verdict::True.as_str() {
-            self.ready = Verdict::Unknown.as_str().to_owned();
+            Verdict::Unknown.as_str().clone_into(&mut self.ready);
             self.message = Some("nothing is known yet of the ConfigMap".to_owned());
         }
     }
@@ -76,9 +76,9 @@ impl Summary {
     }
 
     /// Says how a namespace is doing.
-    pub fn set(&self, namespace: &str, summary: NamespaceSummary) {
+    pub fn set(&self, namespace: &str, summary: &NamespaceSummary) {
         self.known.send_if_modified(|known| {
-            known.namespaces.insert(namespace.to_owned(), summary.clone()).as_ref() != Some(&summary)
+            known.namespaces.insert(namespace.to_owned(), summary.clone()).as_ref() != Some(summary)
         });
     }
 
@@ -146,14 +146,14 @@ mod tests {
     async fn all_are_ready_when_each_that_was_listed_is() {
         let summary_of_all = Summary::default();
         assert_eq!(summary_of_all.open(), None);
-        summary_of_all.set("a", summary("True", None));
+        summary_of_all.set("a", &summary("True", None));
         summary_of_all.listed(["a".to_owned(), "b".to_owned(), "c".to_owned()].into());
-        summary_of_all.set("b", summary("False", Some("ConsulDenied Synced: no")));
+        summary_of_all.set("b", &summary("False", Some("ConsulDenied Synced: no")));
         let open = ["b: ConsulDenied Synced: no", "c: nothing is known yet"].map(str::to_owned);
         assert_eq!(summary_of_all.open(), Some(open.to_vec()));
         let limit = std::time::Duration::from_secs(1);
         assert!(tokio::time::timeout(limit, summary_of_all.ready()).await.is_err());
-        summary_of_all.set("b", summary("True", None));
+        summary_of_all.set("b", &summary("True", None));
         summary_of_all.listed(["a".to_owned(), "b".to_owned()].into());
         assert!(tokio::time::timeout(limit, summary_of_all.ready()).await.is_ok());
         assert_eq!(summary_of_all.json()["namespaces"]["b"]["ready"], "True");

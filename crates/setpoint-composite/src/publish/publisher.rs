@@ -183,7 +183,8 @@ impl Publisher {
                 if let Some(snapshot) = snapshots.try_recv() {
                     self.state.send_modify(|state| state.snapshot = Some(snapshot));
                 }
-                self.pass(&mut run, &polls).await
+                // Only who works takes the memory for it, and few do at a time.
+                Box::pin(self.pass(&mut run, &polls)).await
             };
             let Some(passed) = cancel.run_until_cancelled(pass).await else { break };
             let pause = match passed {
@@ -259,7 +260,7 @@ impl Publisher {
             Written::Unchanged(current) => {
                 run.known = Known::of(Some(current));
                 run.came = run.came.filter(|_| !applies);
-                self.settled(&desired, issues, applies, None);
+                self.settled(&desired, issues, applies, false, None);
             }
             Written::Changed(current) => {
                 tracing::info!(
@@ -269,7 +270,7 @@ impl Publisher {
                 );
                 run.known = Known::of(Some(current));
                 let came = run.came.take_if(|_| applies);
-                self.settled(&desired, issues, applies, Some(came.map(|came| came.elapsed())));
+                self.settled(&desired, issues, applies, true, came.map(|came| came.elapsed()));
                 run.written = Some(desired.clone());
             }
         }
@@ -385,25 +386,26 @@ impl Publisher {
 
     /// Says that the ConfigMap is as it should be.
     ///
-    /// `written` says whether it was written, and how long after Consul's answer, if it was for that.
+    /// `latency` says how long after Consul's answer it was written, if it was for that.
     fn settled(
         &self,
         desired: &Desired,
         issues: Vec<Issue>,
         applied: bool,
-        written: Option<Option<Duration>>,
+        written: bool,
+        latency: Option<Duration>,
     ) {
         self.state.send_modify(|state| {
             state.failures = 0;
             state.failure = None;
-            state.writes += u64::from(written.is_some());
-            if let Some(latency) = written {
+            state.writes += u64::from(written);
+            if written {
                 state.latency = latency;
             }
             if applied {
                 state.issues = issues;
                 match state.applied {
-                    Some((index, _)) if index == desired.index && written.is_none() => {}
+                    Some((index, _)) if index == desired.index && !written => {}
                     _ => state.applied = Some((desired.index, Timestamp::now())),
                 }
             }

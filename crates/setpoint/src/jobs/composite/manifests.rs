@@ -71,7 +71,7 @@ enum Which {
     Service,
     /// How many instances may be missing at a time.
     DisruptionBudget,
-    /// A ServiceMonitor and a PrometheusRule, for clusters with the operator of Prometheus.
+    /// What to scrape, and alerts, as objects for clusters with the operator of Prometheus.
     Monitoring,
     /// The alerts alone, as a file of rules for Prometheus.
     Alerts,
