@@ -307,7 +307,8 @@ impl Schedule {
             && status.failures().is_empty()
             && status.interruption().is_none()
             && !status.background_in_progress();
-        if !is_success {
+        // What comes after something that stands on it is applied again by the next run: in this one, that would go on and on.
+        if !is_success || !self.world.lock().to_repeat.is_empty() {
             return;
         }
         let now = self.clock.now();
