@@ -542,7 +542,8 @@ impl Store {
     fn check(&self, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<(), StateError> {
         let check = |node: &Node<'_, ItemState>| {
             let item = node.reference();
-            let read = self.item(FORMAT, item.kind(), item.name().as_str(), &self.stored(node, types)?, types);
+            let read =
+                self.item(FORMAT, item.kind(), item.name().as_str(), &self.stored(node, types)?, types);
             read.map(drop).map_err(|error| match error {
                 StateError::BrokenItem { path, why } => StateError::Unreadable { path, why },
                 StateError::Broken { path, what, source } => {

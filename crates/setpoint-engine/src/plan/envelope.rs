@@ -132,9 +132,8 @@ impl Planner<'_> {
             item.dependencies().iter().flat_map(|dependency| dependency.targets().iter().cloned()).collect()
         };
         let (before, after) = (targets(old), targets(new));
-        let names = |items: Vec<&ItemRef>| {
-            items.iter().map(ToString::to_string).collect::<Vec<String>>().join(", ")
-        };
+        let names =
+            |items: Vec<&ItemRef>| items.iter().map(ToString::to_string).collect::<Vec<String>>().join(", ");
         let (lost, gained) = (before.difference(&after).collect(), after.difference(&before).collect());
         let (lost, gained): (Vec<&ItemRef>, Vec<&ItemRef>) = (lost, gained);
         match (lost.is_empty(), gained.is_empty()) {
