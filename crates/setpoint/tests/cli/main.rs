@@ -6,6 +6,8 @@ mod adopting;
 #[cfg(feature = "host")]
 mod alone;
 #[cfg(feature = "host")]
+mod answers;
+#[cfg(feature = "host")]
 mod causes;
 #[cfg(feature = "host")]
 mod change;
@@ -33,6 +35,8 @@ mod history;
 mod jobs;
 #[cfg(feature = "host")]
 mod kills;
+#[cfg(feature = "host")]
+mod leftovers;
 mod links;
 #[cfg(feature = "host")]
 mod lost;
