@@ -257,6 +257,10 @@ impl Host {
             by_reference.entry(item.reference()).or_default().push(item);
         }
         let mut swept = Swept::default();
+        for (item, error) in self.0.kept.remove_released(current) {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            swept.left.push((item, FsError::new("remove", "the copy of what is back in its place", errno)));
+        }
         for (item, values) in by_reference {
             let name = Temporary::name(&self.0.set, item);
             // What was set aside is written in the root.

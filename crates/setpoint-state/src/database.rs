@@ -12,8 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redb::{
-    Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable,
-    ReadableTableMetadata, TableDefinition, TableError, WriteTransaction,
+    Database, DatabaseError, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction, ReadableDatabase,
+    ReadableTable, ReadableTableMetadata, TableDefinition, TableError, WriteTransaction,
 };
 use serde_json::value::RawValue;
 use setpoint_engine::{CurrentGraph, ItemState};
@@ -209,7 +209,11 @@ impl Store {
         let beside = Self { path: copy.with_extension("last-new") };
         let copied = copy_whole(&self.path, &beside.path).is_ok();
         // Only what can be read takes the place of the last good copy.
-        let read = if copied { beside.read_own(types) } else { Ok(None) };
+        let read_all = |store: &Self| {
+            let content = store.read_whole(types)?;
+            store.own_runs(usize::MAX).map(|_| content)
+        };
+        let read = if copied { beside.guarded(read_all) } else { Ok(None) };
         let kept = matches!(read, Ok(Some(_))) && fs::rename(&beside.path, &copy).is_ok();
         if kept {
             sync_names(&copy);
@@ -294,12 +298,22 @@ impl Store {
             field(key)?.map_or(Ok(0), |text| self.number(key, &text))
         };
         let found = self.required("format", field("format")?)?;
+        let has_digest = || Ok::<_, StateError>(field("digest")? == Some(self.meta_digest(&meta)?));
         if found > FORMAT {
+            // No format that has a digest changes how it is made.
+            if !has_digest()? {
+                return Err(self.damaged("its format is not what was written"));
+            }
             return Err(StateError::Format { path: self.path.clone(), found, known: FORMAT });
         }
         let set = field("set")?.unwrap_or_default();
         let mut graph = CurrentGraph::new(set.as_str());
-        if let Some(items) = self.table(txn.open_table(ITEMS))? {
+        let items = self.table(txn.open_table(ITEMS))?;
+        if items.is_none() && found >= WITH_DIGESTS {
+            // A checkpoint makes the table, also where there is no item.
+            return Err(self.damaged("its items are missing"));
+        }
+        if let Some(items) = items {
             graph.reserve(usize::try_from(self.done(items.len())?).unwrap_or(0));
             let digests = self.table(txn.open_table(DIGESTS))?;
             let mut digests =
@@ -347,9 +361,11 @@ impl Store {
                 }
             }
         }
+        // What is in it is read by those who ask for it.
+        self.runs_table(&txn)?;
         let (last_run, outdated) = (number("last_run")?, found < FORMAT);
         let serial = self.required("serial", field("serial")?)?;
-        if found >= WITH_DIGESTS && field("digest")? != Some(self.meta_digest(&meta)?) {
+        if found >= WITH_DIGESTS && !has_digest()? {
             return Err(self.damaged("what it says of all items is not what was written"));
         }
         let (location, manifests) = (field("place")?, field("manifests")?);
@@ -440,7 +456,7 @@ impl Store {
 
     fn own_runs(&self, most: usize) -> Result<Vec<Run>, StateError> {
         let Some(txn) = self.begin_read()? else { return Ok(Vec::new()) };
-        let Some(table) = self.table(txn.open_table(RUNS))? else { return Ok(Vec::new()) };
+        let Some(table) = self.runs_table(&txn)? else { return Ok(Vec::new()) };
         let latest = self.done(table.iter())?.rev().take(most);
         latest
             .map(|entry| {
@@ -457,17 +473,31 @@ impl Store {
 
     fn own_run_numbered(&self, number: u64) -> Result<Option<Run>, StateError> {
         let Some(txn) = self.begin_read()? else { return Ok(None) };
-        let Some(table) = self.table(txn.open_table(RUNS))? else { return Ok(None) };
+        let Some(table) = self.runs_table(&txn)? else { return Ok(None) };
         let found = self.done(table.get(number))?;
         found.map(|value| self.run(number, value.value())).transpose()
     }
 
+    /// The runs; none if there was none.
+    fn runs_table(
+        &self,
+        txn: &ReadTransaction,
+    ) -> Result<Option<ReadOnlyTable<u64, &'static [u8]>>, StateError> {
+        let table = self.table(txn.open_table(RUNS))?;
+        let Some(meta) = self.table(txn.open_table(META))? else { return Err(self.damaged("it is empty")) };
+        if table.is_none() && self.done(meta.get("last_run"))?.is_some() {
+            return Err(self.damaged("its runs are missing"));
+        }
+        Ok(table)
+    }
+
     fn run(&self, number: u64, bytes: &[u8]) -> Result<Run, StateError> {
-        serde_json::from_slice(bytes).map_err(|source| StateError::Broken {
+        let run: Run = serde_json::from_slice(bytes).map_err(|source| StateError::Broken {
             path: self.path.clone(),
             what: format!("run {number}"),
             source,
-        })
+        })?;
+        if run.number == number { Ok(run) } else { Err(self.damaged("a run has another number")) }
     }
 
     /// Writes a checkpoint: all of it or nothing, and it lasts. A database that was damaged since it was read is put in order
@@ -478,6 +508,7 @@ impl Store {
         types: &ItemTypes,
         stamps: &mut Option<Stamps>,
     ) -> Result<(), StateError> {
+        self.check(change, types)?;
         let left = stamps.take();
         let are_in_step = left.is_some() && left == self.stamps() && change.touched.is_some();
         let write = |store: &Self| {
@@ -500,8 +531,6 @@ impl Store {
 
     /// Writes a checkpoint into the database and into its copy; returns whether also into that.
     fn write_both(&self, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<bool, StateError> {
-        // What could not be read again must not get into the copy.
-        self.check(change, types)?;
         self.commit(self.open(|path| Database::open(path))?, change, types)?;
         // Where that fails, the last copy stays, and a new one is made with the next checkpoint.
         let copied =
@@ -509,14 +538,28 @@ impl Store {
         Ok(copied.is_ok())
     }
 
-    /// Reads what a checkpoint is about to write.
+    /// Reads what a checkpoint is about to write: what could not be read again must get neither into the database nor into its copy.
     fn check(&self, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<(), StateError> {
-        for item in change.touched.iter().flatten() {
-            if let Some(node) = change.graph.node_of(item).filter(|node| !node.item().external()) {
-                self.item(FORMAT, item.kind(), item.name().as_str(), &self.stored(&node, types)?, types)?;
+        let check = |node: &Node<'_, ItemState>| {
+            let item = node.reference();
+            let read =
+                self.item(FORMAT, item.kind(), item.name().as_str(), &self.stored(node, types)?, types);
+            read.map(drop).map_err(|error| match error {
+                StateError::BrokenItem { path, why } => StateError::Unreadable { path, why },
+                StateError::Broken { path, what, source } => {
+                    StateError::Unreadable { path, why: format!("{what}: {source}") }
+                }
+                error => error,
+            })
+        };
+        let is_saved = |node: &Node<'_, ItemState>| !node.item().external();
+        match &change.touched {
+            None => change.graph.items().filter(is_saved).try_for_each(|node| check(&node)),
+            Some(touched) => {
+                let nodes = touched.iter().filter_map(|item| change.graph.node_of(item));
+                nodes.filter(is_saved).try_for_each(|node| check(&node))
             }
         }
-        Ok(())
     }
 
     /// Writes a checkpoint into the database, and copies that; returns whether it did.

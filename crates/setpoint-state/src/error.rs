@@ -81,6 +81,14 @@ pub enum StateError {
         /// Which item, and why.
         why: String,
     },
+    /// An item could not be read again if it were saved like this: nothing was written.
+    #[error("{} is as it was: what is to be saved could not be read again: {why}", .path.display())]
+    Unreadable {
+        /// The database.
+        path: PathBuf,
+        /// Which item, and why.
+        why: String,
+    },
     /// The state was written by a later version.
     #[error("{} has the format {found}, this version knows {known}", .path.display())]
     Format {
@@ -101,9 +109,7 @@ impl StateError {
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. } | Self::Broken { .. } | Self::BrokenItem { .. } => true,
-            Self::Database { source, .. } => {
-                matches!(**source, redb::Error::Corrupted(_)) || is_no_database(source)
-            }
+            Self::Database { source, .. } => is_damaged(source),
             _ => false,
         }
     }
@@ -119,7 +125,20 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns whether a file does not even begin as a database does.
-fn is_no_database(error: &redb::Error) -> bool {
-    matches!(error, redb::Error::Io(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof))
+/// Returns whether an error of the database says that what is in the file is not what was written. Whatever it says is wrong in
+/// there, Setpoint did not write it: tables of other types, an unknown version, or pages outside of the file.
+fn is_damaged(error: &redb::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    match error {
+        redb::Error::Io(error) => matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof),
+        // What another process does, what the system can't do now, and what comes after that.
+        redb::Error::DatabaseAlreadyOpen
+        | redb::Error::TransactionInProgress
+        | redb::Error::ValueTooLarge(_)
+        | redb::Error::Unsupported
+        | redb::Error::DatabaseClosed
+        | redb::Error::PreviousIo
+        | redb::Error::ReadTransactionStillInUse(_) => false,
+        _ => true,
+    }
 }

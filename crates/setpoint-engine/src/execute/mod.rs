@@ -40,6 +40,10 @@ pub(crate) struct RunProgress {
     pub(crate) log: Vec<LogEntry>,
     /// Items that failed in this run: not tried again in it.
     pub(crate) failed: FxHashSet<ItemRef>,
+    /// How many operations failed.
+    pub(crate) failures: u64,
+    /// How many items that had failed in this run were operated on all the same, for the sake of others, and with success.
+    pub(crate) recovered: u64,
     pub(crate) interruption: Option<Interruption>,
     operations: u64,
 }
@@ -356,8 +360,13 @@ impl<'a> Execution<'a> {
             self.current.shared_mut().unwritten.push(Record::Ended { item, outcome, at: now });
         }
         if outcome.is_ok() {
+            if self.progress.failed.remove(cx.item()) {
+                // What was kept back because of it is planned once more.
+                self.progress.recovered += 1;
+            }
             self.close(step, StepOutcome::Done);
         } else {
+            self.progress.failures += 1;
             if operation == Operation::Modify && self.plan.schedule.crosses {
                 self.admit_at_most(Admission::NoDeletions);
             }

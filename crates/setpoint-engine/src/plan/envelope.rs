@@ -99,7 +99,9 @@ impl Planner<'_> {
     pub(crate) fn reason(&self, id: u32) -> String {
         match self.subject(id).why {
             Why::Intended => "it is intended and not there".to_owned(),
-            Why::Changed => "its state differs from the intended one".to_owned(),
+            Why::Changed => self
+                .changed_dependencies(id)
+                .unwrap_or_else(|| "its state differs from the intended one".to_owned()),
             Why::Tainted => "a failed change may have left it half done".to_owned(),
             Why::AnotherItemChanged => format!("an item with which it is {} changed", self.applied_again(id)),
             Why::AppliedWith(of) => {
@@ -117,6 +119,30 @@ impl Planner<'_> {
             Why::BreaksCycle => "no order of operations keeps it in place".to_owned(),
             Why::Unknown => "nobody knows how the last operation on it ended".to_owned(),
             Why::Requested => "it was asked for".to_owned(),
+        }
+    }
+
+    /// What an item does not depend on any more, and does from now on, where nothing else of it differs.
+    fn changed_dependencies(&self, id: u32) -> Option<String> {
+        let (old, new) = (self.cur_item(id)?, self.int_item(id)?);
+        if !changes(Some(old), Some(new)).is_empty() {
+            return None;
+        }
+        let targets = |item: &ItemHandle| -> BTreeSet<ItemRef> {
+            item.dependencies().iter().flat_map(|dependency| dependency.targets().iter().cloned()).collect()
+        };
+        let (before, after) = (targets(old), targets(new));
+        let names =
+            |items: Vec<&ItemRef>| items.iter().map(ToString::to_string).collect::<Vec<String>>().join(", ");
+        let (lost, gained) = (before.difference(&after).collect(), after.difference(&before).collect());
+        let (lost, gained): (Vec<&ItemRef>, Vec<&ItemRef>) = (lost, gained);
+        match (lost.is_empty(), gained.is_empty()) {
+            (true, true) => None,
+            (false, true) => Some(format!("it does not depend on {} any more", names(lost))),
+            (true, false) => Some(format!("it depends on {} from now on", names(gained))),
+            (false, false) => {
+                Some(format!("it depends on {} from now on, and no more on {}", names(gained), names(lost)))
+            }
         }
     }
 

@@ -149,6 +149,17 @@ impl Planner<'_> {
                 self.subject_mut(id).course = Course::Held;
             }
         }
+        // What is not modified now makes nothing anew.
+        for i in 0..self.active.len() {
+            let id = self.active[i];
+            let this = self.subject(id);
+            if this.outcome == Outcome::Recreate
+                && let Why::RequiredModified(of) = this.why
+                && self.subject(of).is_held()
+            {
+                self.subject_mut(id).course = Course::Held;
+            }
+        }
     }
 
     /// Asks the configurator whether an item is made anew to become as intended, or to be applied again; none if that panicked.

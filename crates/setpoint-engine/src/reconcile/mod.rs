@@ -115,14 +115,15 @@ impl Engine {
         let mut invalid = Vec::new();
         let mut planned_at = now;
         for _ in 0..PASSES {
-            let failed_before = progress.failed.len();
+            let (failures, recovered) = (progress.failures, progress.recovered);
             planned_at = run.clock.now();
             let (pass, outcome) = engine.pass(current, intended, selection, &run, &mut progress).await;
             let result = update_planning_state(current, intended, &pass, &outcome, run.clock.now());
             invalid = pass.invalid;
-            // Only a failure, or a claim that was let go, can have opened another way.
-            let failed = !result.finished && progress.failed.len() > failed_before;
-            if !(failed || result.released) || progress.interruption.is_some() {
+            // Only a failure, the success of what had failed, or a claim that was let go, can have opened another way.
+            let failed = !result.finished && progress.failures > failures;
+            let recovered = progress.recovered > recovered;
+            if !(failed || recovered || result.released) || progress.interruption.is_some() {
                 break;
             }
             engine = later.as_ref().unwrap_or(first);

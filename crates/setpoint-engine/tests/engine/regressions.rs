@@ -476,3 +476,34 @@ async fn what_is_made_anew_with_an_item_is_when_that_was_taken_away_and_comes_ba
     assert_eq!(log(&bench.run().await), ["delete B", "create A", "create B"]);
     assert_eq!(log(&bench.run().await), [""; 0]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_held_back_by_a_failure_that_the_same_run_overcomes_is_done_by_it() {
+    let mut bench = Bench::new();
+    bench.put(thing("a").claiming("p")).put(thing("b").claiming("q"));
+    bench.put(thing("fa").on("a")).put(thing("fb").on("b")).put(thing("l").after("fa"));
+    bench.run().await;
+    // Two change places, so that one of them goes meanwhile, with what stands on it.
+    bench.put(thing("a").claiming("q")).put(thing("b").claiming("p"));
+    bench.put(thing("fa").on("a").value(1)).put(thing("n"));
+    bench.put(thing("l").after("fa").on("n").value(1));
+    for operation in [Operation::Delete, Operation::Modify] {
+        bench.world.fail("fa", operation, "busy");
+    }
+    let status = bench.run().await;
+    assert!(!status.failures().is_empty() || bench.plan().is_empty(), "{:?}\n{}", log(&status), bench.plan());
+    bench.world.assert_no_violation();
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_made_anew_for_a_modification_that_is_held_back() {
+    let mut bench = Bench::new();
+    bench.put(thing("a")).put(thing("b").recreated_with("a"));
+    bench.run().await;
+    // What it comes after from now on can't be there.
+    bench.put(thing("c").on("nowhere")).put(thing("a").value(1).after("c"));
+    for _ in 0..2 {
+        let status = bench.run().await;
+        assert_eq!(log(&status), Vec::<String>::new());
+    }
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use setpoint_engine::{
     Clock, CurrentGraph, Engine, MemoryJournal, OpError, Operation, RetryPolicy, Selection, SimulatedClock,
-    replay,
+    Status, replay,
 };
 use setpoint_graph::{Graph, ItemRef};
 use tokio_util::sync::CancellationToken;
@@ -293,11 +293,27 @@ impl Schedule {
                     engine.reconcile(&mut self.current, Some(&self.intended), &selection).await.unwrap();
                 self.trace.push(format!("log: {:?}", log(&status)));
                 self.world.lock().unseen.clear();
+                self.check_success(&engine, &selection, &status);
                 if self.dice.one_in(6) {
                     status.cancel_background();
                 }
             }
         }
+    }
+
+    /// A run of everything that reports success has left nothing undone.
+    fn check_success(&self, engine: &Engine, selection: &Selection, status: &Status) {
+        let is_success = *selection == Selection::All
+            && status.failures().is_empty()
+            && status.interruption().is_none()
+            && !status.background_in_progress();
+        // What comes after something that stands on it is applied again by the next run: in this one, that would go on and on.
+        if !is_success || !self.world.lock().to_repeat.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        let plan = engine.plan(self.current.as_ref(), Some(&self.intended), selection, now).unwrap();
+        assert!(plan.is_empty(), "it reported success after {:?}, and left {plan}", log(status));
     }
 
     /// Background operations obey: what was asked to stop does so before long.

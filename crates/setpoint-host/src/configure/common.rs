@@ -151,14 +151,15 @@ impl Host {
         if cx.own_with(&note).await.is_ok()
             && let Some(kept) = kept
         {
-            self.0.kept.remove(kept);
+            // What stays behind is nobody's.
+            let _ = self.0.kept.remove(kept);
         }
     }
 
     /// Leaves what somebody wrote after a run was cut off that was about to take over what was there. The original stays kept.
     pub(crate) async fn leave_newer(&self, cx: &OpCx, location: &RootPath) -> Result<(), OpError> {
         let name = Self::original_name(cx);
-        self.release(cx, location).await?;
+        self.release(cx, location, None).await?;
         let kept = name.and_then(|name| self.0.kept.retire(&name).ok());
         self.0.notices.add(Notice::Left { item: cx.item().clone(), path: location.clone(), kept });
         Ok(())
@@ -214,17 +215,22 @@ impl Host {
         if original.is_some() {
             self.0.root.sync(location).map_err(|error| OpError::new(error.to_string()))?;
         }
-        self.release(cx, location).await?;
-        if let Some(original) = original {
-            self.0.kept.remove(&original);
-        }
-        Ok(())
+        // It is named in what is noted, so that a run that is cut off, or can't remove it, leaves that to the next one.
+        self.release(cx, location, original.clone()).await?;
+        let Some(name) = original else { return Ok(()) };
+        self.0.kept.remove(&name).map_err(|error| {
+            let path = self.0.kept.path(&name);
+            OpError::untouched(format!(
+                "{} is not needed any more, and can't be removed: {error}",
+                path.display()
+            ))
+        })
     }
 
     /// Remembers that what is at a path is not ours any more.
-    async fn release(&self, cx: &OpCx, location: &RootPath) -> Result<(), OpError> {
+    async fn release(&self, cx: &OpCx, location: &RootPath, original: Option<String>) -> Result<(), OpError> {
         let released = self.0.root.number(location).map_err(|error| OpError::new(error.to_string()))?;
-        let note = PathNote { released, original: None, ..PathNote::of(cx) };
+        let note = PathNote { released, original, ..PathNote::of(cx) };
         // What could not be noted is put back once more.
         note.write(cx).await.map_err(|error| OpError::new(error.to_string()))
     }

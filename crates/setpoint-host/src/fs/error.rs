@@ -181,6 +181,18 @@ pub enum FsError {
         /// Why it can't be kept.
         why: String,
     },
+    /// What was replaced can't be removed.
+    #[error(
+        "{path} was written, and what it replaced is still there and can't be removed: {errno}; remove {temporary}"
+    )]
+    LeftBehind {
+        /// The path.
+        path: String,
+        /// What is left.
+        temporary: String,
+        /// What the system says.
+        errno: Errno,
+    },
     /// Somebody has it open, and writes to it.
     #[error(
         "{path} is not replaced: somebody has it open and writes to it; it is replaced once it was closed, or left alone for 5 s"

@@ -58,6 +58,9 @@ impl<'a> Temporary<'a> {
                         let saved = path.beside(&saved.map_err(failed)?).to_string();
                         return Err(FsError::Saved { path: path.to_string(), saved, why: why.to_string() });
                     }
+                    if looked.is_ok() {
+                        return self.remove_replaced(path);
+                    }
                     return looked;
                 }
                 // The file system can't, or nothing is there any more.
@@ -68,6 +71,15 @@ impl<'a> Temporary<'a> {
         rustix::fs::renameat(dir, self.name, dir, name).map_err(failed)?;
         self.keep();
         Ok(())
+    }
+
+    /// Removes what was replaced. Where that fails, whoever asked for it has to know: it would stay beside the path for good.
+    fn remove_replaced(self, path: &RootPath) -> Result<(), FsError> {
+        // What failed once may succeed at once.
+        let removed = remove(self.dir, self.name).or_else(|_| remove(self.dir, self.name));
+        let temporary = path.beside(self.name).to_string();
+        self.keep();
+        removed.map(drop).map_err(|errno| FsError::LeftBehind { path: path.to_string(), temporary, errno })
     }
 
     /// What the names of all temporary files of a set begin with.
@@ -172,6 +184,36 @@ mod tests {
         let (seen, left) = replaced(|| Ok(()));
         assert_eq!(seen, ["old", "late"]);
         assert_eq!(left, [("f".to_owned(), "new".to_owned())]);
+    }
+
+    #[test]
+    fn what_was_replaced_and_can_not_be_removed_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in [("f", "old"), (".temporary", "new")] {
+            fs::write(directory.path().join(name), text).unwrap();
+        }
+        let (root, path) = (Root::open(directory.path()).unwrap(), RootPath::new("f").unwrap());
+        let looks = Mutex::new(0);
+        let look = |at: &RootPath| {
+            *looks.lock().unwrap() += 1;
+            if at != &path {
+                // What can't be removed, as a disk with errors would have it.
+                let at = at.in_root(directory.path());
+                fs::remove_file(&at).unwrap();
+                fs::create_dir(&at).unwrap();
+                fs::write(at.join("inside"), "").unwrap();
+            }
+            Ok(())
+        };
+        let dir = root.around(&path).unwrap();
+        let failed = |errno| FsError::new("write", path.as_str(), errno);
+        let error = Temporary::new(&dir, ".temporary").replace(&path, Some(&look), failed).unwrap_err();
+        assert_eq!(*looks.lock().unwrap(), 2);
+        assert!(
+            matches!(&error, FsError::LeftBehind { temporary, .. } if temporary == ".temporary"),
+            "{error}"
+        );
+        assert_eq!(fs::read_to_string(directory.path().join("f")).unwrap(), "new");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::links::{Identity, Links};
 use super::parents::Parents;
 use super::resolve::Resolver;
 use super::spec::{Declarations, Spec};
+use super::table::Section;
 use super::yaml::{Data, Node};
 use super::{Contents, Declared};
 use crate::item::{Access, Because, Content, Dependence, Invocation, Need, RootPath, Wait, quoted};
@@ -371,7 +372,14 @@ impl<'a> Build<'_, 'a, '_> {
             let Some(text) = node.scalar() else { continue };
             let location = spec.at(node.span);
             let Some((kind, name)) = text.split_once('.') else {
-                let hint = Some("write `kind.name`, such as file.config".to_owned());
+                // As plans write it.
+                let written = text.split_once('/').filter(|(kind, name)| {
+                    Section::all().any(|section| section.kind == *kind) && !name.is_empty()
+                });
+                let hint = Some(match written {
+                    Some((kind, name)) => format!("write {kind}.{name}"),
+                    None => "write `kind.name`, such as file.config".to_owned(),
+                });
                 self.resolver.report.add(location, format!("{} names no item", quoted(text)), hint);
                 continue;
             };

@@ -196,7 +196,7 @@ impl Type {
             Self::Environment => "a map of names to texts, such as `{LANG: C}`".to_owned(),
             Self::Values => {
                 "a map of names to anything; `yes`, `no`, `on` and `off` are in quotes, and so are whole numbers of more than 64 \
-                 bits"
+                 bits; none refers to another"
                     .to_owned()
             }
             Self::Ready => format!(

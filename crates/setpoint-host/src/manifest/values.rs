@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::diagnostic::{Diagnostics, Span, did_you_mean};
+use super::table::Section;
 use super::yaml::{self, Data, Node, Style};
 
 /// Something that is wrong with a value, or with a part of it.
@@ -37,6 +38,12 @@ pub(crate) fn wrong(node: &Node<'_>) -> Vec<WrongValue> {
     match &node.data {
         Data::List(nodes) => nodes.iter().flat_map(wrong).collect(),
         Data::Map(pairs) => pairs.iter().flat_map(|(_, of)| wrong(of)).collect(),
+        Data::Scalar { text, .. } if reference(text).is_some() => {
+            let reference = reference(text).unwrap_or_default();
+            let message = format!("a value can't refer to another: `{reference}` would stay as it is");
+            let hint = "write out what it means, or refer to both where they are used".to_owned();
+            vec![WrongValue { span: node.span, message, hint }]
+        }
         Data::Scalar { text, style: Style::Plain } => {
             let (message, hint) = match (boolean_elsewhere(text), number(text)) {
                 (Some(boolean), _) => (
@@ -53,6 +60,17 @@ pub(crate) fn wrong(node: &Node<'_>) -> Vec<WrongValue> {
         }
         Data::Scalar { .. } => Vec::new(),
     }
+}
+
+/// The first reference in a text, as attributes of items may have it: to a value, or to an item.
+fn reference(text: &str) -> Option<&str> {
+    text.match_indices("${").find_map(|(at, _)| {
+        let rest = text.get(at..)?;
+        let whole = rest.get(..=rest.find('}')?)?;
+        let (of, _) = whole.get(2..)?.split_once('.')?;
+        let is_known = of == "values" || Section::all().any(|section| section.kind == of);
+        is_known.then_some(whole)
+    })
 }
 
 /// What a word means to those who read YAML as version 1.1 did.

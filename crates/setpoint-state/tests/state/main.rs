@@ -1,6 +1,7 @@
 //! The state on a real disk: what survives, who may write, what others see meanwhile.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod flips;
 mod recovery;
 
 use std::fs;

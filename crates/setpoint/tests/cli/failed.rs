@@ -13,10 +13,10 @@ use crate::processes::Processes;
 use crate::sandbox::{Sandbox, eventually};
 
 /// Marks a file or directory as not to be changed, as `chattr +i` does, for as long as this lives.
-struct Immutable(fs::File);
+pub(crate) struct Immutable(fs::File);
 
 impl Immutable {
-    fn new(path: &Path) -> Result<Self, Missing> {
+    pub(crate) fn new(path: &Path) -> Result<Self, Missing> {
         let file = fs::File::open(path).unwrap();
         let missing =
             |error: rustix::io::Errno| Missing::new("a file that may not be changed", error.to_string());

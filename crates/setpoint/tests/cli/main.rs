@@ -6,6 +6,8 @@ mod adopting;
 #[cfg(feature = "host")]
 mod alone;
 #[cfg(feature = "host")]
+mod answers;
+#[cfg(feature = "host")]
 mod asked;
 #[cfg(feature = "host")]
 mod causes;
@@ -36,6 +38,8 @@ mod index;
 mod jobs;
 #[cfg(feature = "host")]
 mod kills;
+#[cfg(feature = "host")]
+mod leftovers;
 mod links;
 #[cfg(feature = "host")]
 mod lost;

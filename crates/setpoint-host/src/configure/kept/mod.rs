@@ -12,6 +12,7 @@
 mod index;
 mod original;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -308,15 +309,37 @@ impl Kept {
     }
 
     /// Lets go of an original, once it is back in its place.
-    pub(crate) fn remove(&self, name: &str) {
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         let path = self.path(name);
         let found = fs::metadata(&path);
-        // What stays behind is nobody's.
-        if fs::remove_file(path).is_ok()
-            && let (Some(index), Ok(found)) = (&mut *self.index(), found)
-        {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            // What failed once may succeed at once.
+            Err(_) => fs::remove_file(&path)?,
+            Ok(()) => {}
+        }
+        if let (Some(index), Ok(found)) = (&mut *self.index(), found) {
             index.remove(name, &found);
         }
+        Ok(())
+    }
+
+    /// Removes the copies of originals that are back in their places, where a run was cut off before it could, or could not. What was
+    /// taken over again since, by whatever item, is kept by the same name. Returns what could not be removed.
+    pub(crate) fn remove_released(&self, current: &CurrentGraph) -> Vec<(ItemRef, io::Error)> {
+        let (mut released, mut used) = (Vec::new(), BTreeSet::new());
+        for node in current.items() {
+            let state = node.state().filter(|state| state.ownership().is_adopted());
+            let Some(note) = state.and_then(ItemState::noted::<PathNote>) else { continue };
+            match (note.original, note.released) {
+                (Some(name), Some(_)) => released.push((node.reference().clone(), name)),
+                (Some(name), None) => drop(used.insert(name)),
+                (None, _) => {}
+            }
+        }
+        released.retain(|(_, name)| !used.contains(name));
+        let removed = released.into_iter().map(|(item, name)| (item, self.remove(&name)));
+        removed.filter_map(|(item, removed)| Some((item, removed.err()?))).collect()
     }
 }
 
@@ -433,7 +456,7 @@ mod tests {
                 .is_some_and(|index| index.in_the_way(bytes, size * 3).is_some_and(|gone| gone.is_empty()))
         };
         assert!(has_room(size) && !has_room(size + 1));
-        kept.remove(&original);
+        kept.remove(&original).unwrap();
         assert!(has_room(size * 2) && !has_room(size * 2 + 1));
         let other = kept.put(&link("c")).unwrap();
         kept.retire(&other).unwrap();

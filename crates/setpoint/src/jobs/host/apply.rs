@@ -17,7 +17,7 @@ use super::planfile::PlanFile;
 use super::preview::{self, Preview};
 use super::progress::{self, Progress};
 use super::protect;
-use super::rename::Renamed;
+use super::rename::{self, Renamed};
 use super::run::{self, Done, FailureView, PlannedRun};
 use super::set::{self, Scope, Set};
 use super::stop::Stop;
@@ -315,7 +315,7 @@ impl PendingChange<'_> {
             let news = protects || moved || !preview.drift.is_empty() || !self.renamed.is_empty();
             if news || self.writer.has_unsaved_runs() {
                 host.settle(&mut current);
-                self.writer.save(&current, None)?;
+                self.writer.save(&current, rename::run(&self.writer, self.command, &self.renamed))?;
             }
             return Ok(Made { preview, done: None });
         }

@@ -316,8 +316,18 @@ impl Reportable for Error {
             Self::State(StateError::OtherSet { .. }) => {
                 Some("name another directory with `--state`, or give the manifests their old `name` back")
             }
+            Self::State(StateError::File { source, .. })
+                if matches!(source.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) =>
+            {
+                Some(
+                    "what is remembered is kept in a directory: name another one with `--state`, or move what is there away",
+                )
+            }
             Self::State(StateError::Database { .. } | StateError::File { .. }) | Self::Journal(_) => Some(
                 "see that the disk has room and that you may write there; nothing that was remembered is lost",
+            ),
+            Self::State(StateError::Unreadable { .. }) => Some(
+                "this is a mistake in Setpoint: nothing was changed; `setpoint apply` goes on from what is remembered",
             ),
             Self::State(
                 StateError::Broken { .. } | StateError::BrokenItem { .. } | StateError::Damaged { .. },
@@ -484,8 +494,9 @@ fn written(item: &ItemRef) -> String {
 
 /// What to do after a run that did not do all.
 fn mend(command: &str, failed: &[(ItemRef, Operation)]) -> String {
-    let item = failed.first().map_or_else(|| String::from("ITEM"), |(item, _)| written(item));
     let again = if command == "destroy" { command } else { "apply" };
+    let Some((item, _)) = failed.first() else { return format!("run `setpoint {again}` again to go on") };
+    let item = written(item);
     let kept = failed
         .iter()
         .filter(|(item, operation)| *operation == Operation::Delete && *item.kind() == Directory::KIND);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use setpoint_engine::Operation;
-use setpoint_state::{Recovered, Run, RunDrift, RunEntry};
+use setpoint_state::{Recovered, Run, RunDrift, RunEntry, RunOutcome};
 
 use super::args::{HistoryArgs, ShowArgs};
 use super::error::Error;
@@ -12,17 +12,27 @@ use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 
 pub(crate) fn list(args: &HistoryArgs, report: Report) -> Result<u8, CliError> {
-    let Recovered { value: runs, damaged } = state_of(&args.set).runs(args.limit.get())?;
+    let state = state_of(&args.set);
+    let Recovered { value: runs, damaged } = state.runs(args.limit.get())?;
     report_damage(damaged.as_deref(), report);
     if args.json {
         runs.iter().try_for_each(print_json)?;
         return Ok(0);
     }
     let mut text = String::new();
+    // What is not readable is no reason to show nothing of the history.
+    let is_unfinished = state.read().ok().flatten().is_some_and(|snapshot| snapshot.unfinished);
+    if is_unfinished {
+        text.push_str(&match state.holder() {
+            Some(holder) => format!("A run is under way, by {}.\n", holder.0),
+            None => "A run was cut off; the next `setpoint apply` finds out what came of it, and it is listed then.\n"
+                .to_owned(),
+        });
+    }
     for run in &runs {
         let _ = writeln!(text, "{}", headline(run));
     }
-    if runs.is_empty() {
+    if runs.is_empty() && !is_unfinished {
         text.push_str("There was no run yet.\n");
     }
     print(&text)?;
@@ -73,10 +83,14 @@ pub(crate) fn show(args: &ShowArgs, report: Report) -> Result<u8, CliError> {
 
 fn headline(run: &Run) -> String {
     let failed = run.entries.iter().filter(|entry| entry.error.is_some()).count();
-    let took = super::run::time(run.took());
+    // Nobody knows when the process of a lost one ended.
+    let took = match run.outcome {
+        RunOutcome::Lost => String::new(),
+        _ => format!(" in {}", super::run::time(run.took())),
+    };
     let failed = if failed == 0 { String::new() } else { format!(", {failed} of them failed") };
     format!(
-        "{:>4}  {:.0}  {:<8} {:<9} {}{failed} in {took}",
+        "{:>4}  {:.0}  {:<8} {:<9} {}{failed}{took}",
         run.number,
         run.started,
         run.command,

@@ -26,6 +26,8 @@ pub(crate) enum MoveConflict {
     Taken { item: ItemRef, path: String, other: ItemRef, directory: ItemRef },
     /// Something is to come to where what was there before Setpoint goes back, as the item that took it over leaves.
     Original { item: ItemRef, path: String, other: ItemRef },
+    /// The same, where that is of another kind, and could not be taken over.
+    OriginalOfOtherKind { item: ItemRef, path: String, other: ItemRef },
     /// Something is to come into a directory that is another one until that has left.
     Into { item: ItemRef, path: String, directory: ItemRef, other: ItemRef },
     /// What is reached through a link is somewhere else when the link points elsewhere.
@@ -47,6 +49,12 @@ impl fmt::Display for MoveConflict {
                 formatter,
                 "{item} is to be {path}, where what was there before Setpoint goes back, as {other} leaves: say `adopt: true` of \
                  {item} to take it over"
+            ),
+            Self::OriginalOfOtherKind { item, path, other } => write!(
+                formatter,
+                "{item} is to be {path}, where what was there before Setpoint goes back, as {other} leaves, and that is no {}: \
+                 declare another path",
+                item.kind()
             ),
             Self::Into { item, path, directory, other } => write!(
                 formatter,
@@ -131,10 +139,16 @@ fn taken_by_originals(current: &CurrentGraph, intended: &Graph) -> Vec<MoveConfl
         let &other = originals.get(path.as_str())?;
         let adopts = node.item().get::<File>().map(|file| file.adopt);
         let adopts = adopts.or_else(|| node.item().get::<Symlink>().map(|link| link.adopt));
-        let is_same = other.kind() == item.kind() && adopts == Some(true);
-        let conflict =
-            || MoveConflict::Original { item: item.clone(), path: path.to_string(), other: other.clone() };
-        (other != item && !is_same).then(conflict)
+        let is_same_kind = other.kind() == item.kind();
+        let conflict = || {
+            let (item, path, other) = (item.clone(), path.to_string(), other.clone());
+            if is_same_kind {
+                MoveConflict::Original { item, path, other }
+            } else {
+                MoveConflict::OriginalOfOtherKind { item, path, other }
+            }
+        };
+        (other != item && !(is_same_kind && adopts == Some(true))).then(conflict)
     });
     conflicts.collect()
 }

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use setpoint_engine::{CurrentGraph, ItemState};
+use setpoint_engine::{CurrentGraph, ItemState, Operation};
 use setpoint_graph::{Graph, Item as _, ItemHandle, ItemRef, SlotId};
 use setpoint_host::{Command, Directory, Host, RootPath, item_types, path_of};
+use setpoint_state::{Run, RunDetails, RunEntry, RunOutcome, Writer};
 
 use super::set::{is_there, not_remembered};
 use crate::error::CliError;
@@ -92,6 +94,34 @@ pub(crate) fn take_undeclared(
     Ok(renamed)
 }
 
+/// The run that did nothing but know items by other names, for the history; none if there are none.
+pub(crate) fn run(writer: &Writer, command: &str, renamed: &[Renamed]) -> Option<Run> {
+    if renamed.is_empty() {
+        return None;
+    }
+    let now = Timestamp::now();
+    let entry = |Renamed { from, to }: &Renamed| RunEntry {
+        operation: Operation::Modify,
+        kind: to.kind().to_string(),
+        name: to.name().to_string(),
+        adopted: false,
+        started: now,
+        ended: Some(now),
+        error: None,
+        reason: Some(format!("it was called {from} before")),
+        changes: vec![format!("name: {} → {}", from.name(), to.name())],
+    };
+    Some(Run {
+        number: writer.begin(command, now, Vec::new(), RunDetails::default()),
+        command: command.to_owned(),
+        started: now,
+        ended: now,
+        outcome: RunOutcome::Done,
+        drift: Vec::new(),
+        entries: renamed.iter().map(entry).collect(),
+    })
+}
+
 /// What kind of thing an item is, and where; of a command, which state it brings about: that of which `check` asks, or which
 /// `undo` takes back. One that has neither is applied under each name.
 fn key(item: &ItemHandle) -> Option<(String, String)> {
@@ -111,15 +141,12 @@ fn key(item: &ItemHandle) -> Option<(String, String)> {
 /// Gives an item that is remembered another name.
 pub(crate) fn rename(graph: &mut CurrentGraph, from: &ItemRef, to: &ItemRef) -> Result<(), CliError> {
     let Some(node) = graph.node_of(from) else { return Err(not_remembered(from, Some(graph))) };
-    let types = item_types();
-    let mut value = types.item_to_value(node.item()).map_err(setpoint_state::StateError::Item)?;
-    value["name"] = Value::from(to.name().as_str());
-    if *to.kind() == Directory::KIND && to.name().as_str().ends_with('/') {
-        // So only directories are called that nobody declares.
-        value["implicit"] = Value::from(true);
-    }
-    let renamed = types.item_from_value(to.kind(), value).map_err(setpoint_state::StateError::Item)?;
+    let renamed = named(node.item(), to)?;
     let (path, item_state) = (node.path(), node.state().cloned());
+    // What an operation that was cut off was to make of it is called the same.
+    let target = item_state.as_ref().and_then(ItemState::unfinished_target);
+    let target = target.map(|target| named(target, to)).transpose()?;
+    let item_state = item_state.map(|state| state.with_unfinished_target(target));
     let dependents: BTreeSet<SlotId> = graph.incoming_at(node.slot()).iter().map(|edge| edge.slot).collect();
     let dependents: Vec<ItemRef> =
         dependents.into_iter().filter_map(|slot| graph.reference_at(slot).cloned()).collect();
@@ -131,6 +158,18 @@ pub(crate) fn rename(graph: &mut CurrentGraph, from: &ItemRef, to: &ItemRef) -> 
     dependents.iter().try_for_each(|dependent| need_by_new_name(graph, dependent, from, to))
 }
 
+/// The same item by another name.
+fn named(item: &ItemHandle, to: &ItemRef) -> Result<ItemHandle, CliError> {
+    let types = item_types();
+    let mut value = types.item_to_value(item).map_err(setpoint_state::StateError::Item)?;
+    value["name"] = Value::from(to.name().as_str());
+    if *to.kind() == Directory::KIND && to.name().as_str().ends_with('/') {
+        // So only directories are called that nobody declares.
+        value["implicit"] = Value::from(true);
+    }
+    Ok(types.item_from_value(to.kind(), value).map_err(setpoint_state::StateError::Item)?)
+}
+
 /// Lets an item need another one by its new name: what it stands on is the same.
 fn need_by_new_name(
     graph: &mut CurrentGraph,
@@ -139,8 +178,23 @@ fn need_by_new_name(
     to: &ItemRef,
 ) -> Result<(), CliError> {
     let Some(node) = graph.node_of(dependent) else { return Ok(()) };
-    let (types, path) = (item_types(), node.path());
-    let mut value = types.item_to_value(node.item()).map_err(setpoint_state::StateError::Item)?;
+    let (path, state) = (node.path(), node.state().cloned());
+    let changed = needing(node.item(), from, to)?;
+    let target = state.as_ref().and_then(ItemState::unfinished_target);
+    let target = target.map(|target| needing(target, from, to)).transpose()?;
+    match state {
+        Some(state) if target.is_some() => {
+            graph.put_item_with_state(&path, changed, state.with_unfinished_target(target))?
+        }
+        _ => graph.put_item_into(&path, changed)?,
+    };
+    Ok(())
+}
+
+/// The same item, needing another one by its new name.
+fn needing(item: &ItemHandle, from: &ItemRef, to: &ItemRef) -> Result<ItemHandle, CliError> {
+    let types = item_types();
+    let mut value = types.item_to_value(item).map_err(setpoint_state::StateError::Item)?;
     let (old, new) = (serde_json::json!(from), serde_json::json!(to));
     if let Some(needs) = value.get_mut("needs").and_then(Value::as_array_mut) {
         for need in needs.iter_mut().filter_map(|need| need.get_mut("item")).filter(|need| **need == old) {
@@ -150,7 +204,5 @@ fn need_by_new_name(
         let text = |need: &Value, field: &str| need["item"][field].as_str().unwrap_or_default().to_owned();
         needs.sort_by_key(|need| (text(need, "kind"), text(need, "name")));
     }
-    let changed = types.item_from_value(dependent.kind(), value).map_err(setpoint_state::StateError::Item)?;
-    graph.put_item_into(&path, changed)?;
-    Ok(())
+    Ok(types.item_from_value(item.kind(), value).map_err(setpoint_state::StateError::Item)?)
 }

@@ -245,6 +245,13 @@ fn rename(
         return Err(Error::OtherKind { from: from.clone(), to: to.clone() }.into());
     }
     let (writer, mut graph) = lock_to_mend(args, "state mv", lock, std::slice::from_ref(from), report)?;
+    if from == to {
+        if !graph.contains(from) {
+            return Err(not_remembered(from, Some(&graph)));
+        }
+        print(&format!("{from} is called that already: nothing was changed.\n"))?;
+        return Ok(0);
+    }
     if graph.contains(to) {
         let (from, to) = (from.clone(), to.clone());
         return Err(if graph.contains(&from) {
