@@ -55,13 +55,13 @@ fn a_state_that_may_not_be_read_is_not_taken_for_none() {
 }
 
 /// Runs a program that the kernel says has no `openat2`, as an older one would.
-const WITHOUT_OPENAT2: &str = r#"
+const WITHOUT_OPENAT2: &str = r"
 my ($call, @command) = @ARGV;
 my $filter = pack('SCCL' x 4, 0x20, 0, 0, 0, 0x15, 0, 1, 437, 0x06, 0, 0, 0x00050000 | 38, 0x06, 0, 0, 0x7fff0000);
 my $program = pack('Sx6P', 4, $filter);
 syscall($call, 38, 1, 0, 0, 0) == 0 && syscall($call, 22, 2, $program) == 0 or exit 125;
 exec @command or exit 126;
-"#;
+";
 
 #[test]
 fn a_kernel_without_openat2_is_an_error_that_names_it() {
