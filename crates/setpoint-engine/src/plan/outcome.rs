@@ -149,12 +149,12 @@ impl Planner<'_> {
                 self.subject_mut(id).course = Course::Held;
             }
         }
-        // What is not modified now makes nothing anew.
+        // What is not modified now makes nothing anew, and has nothing applied again.
         for i in 0..self.active.len() {
             let id = self.active[i];
             let this = self.subject(id);
-            if this.outcome == Outcome::Recreate
-                && let Why::RequiredModified(of) = this.why
+            if matches!(this.outcome, Outcome::Recreate | Outcome::Modify)
+                && let Why::RequiredModified(of) | Why::AppliedWith(of) = this.why
                 && self.subject(of).is_held()
             {
                 self.subject_mut(id).course = Course::Held;

@@ -115,7 +115,7 @@ impl Engine {
         let mut invalid = Vec::new();
         let mut planned_at = now;
         for _ in 0..PASSES {
-            let (failures, recovered) = (progress.failures, progress.recovered);
+            let (failures, recovered, done) = (progress.failures, progress.recovered, progress.log.len());
             planned_at = run.clock.now();
             let (pass, outcome) = engine.pass(current, intended, selection, &run, &mut progress).await;
             let result = update_planning_state(current, intended, &pass, &outcome, run.clock.now());
@@ -123,7 +123,9 @@ impl Engine {
             // Only a failure, the success of what had failed, or a claim that was let go, can have opened another way.
             let failed = !result.finished && progress.failures > failures;
             let recovered = progress.recovered > recovered;
-            if !(failed || recovered || result.released) || progress.interruption.is_some() {
+            // What could not be run may be possible after what was done.
+            let advanced = !result.finished && progress.log.len() > done;
+            if !(failed || recovered || advanced || result.released) || progress.interruption.is_some() {
                 break;
             }
             engine = later.as_ref().unwrap_or(first);

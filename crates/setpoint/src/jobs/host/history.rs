@@ -23,11 +23,13 @@ pub(crate) fn list(args: &HistoryArgs, report: Report) -> Result<u8, CliError> {
     // What is not readable is no reason to show nothing of the history.
     let is_unfinished = state.read().ok().flatten().is_some_and(|snapshot| snapshot.unfinished);
     if is_unfinished {
-        text.push_str(&match state.holder() {
-            Some(holder) => format!("A run is under way, by {}.\n", holder.0),
-            None => "A run was cut off; the next `setpoint apply` finds out what came of it, and it is listed then.\n"
-                .to_owned(),
-        });
+        let _ = match state.holder() {
+            Some(holder) => writeln!(text, "A run is under way, by {}.", holder.0),
+            None => writeln!(
+                text,
+                "A run was cut off; the next `setpoint apply` finds out what came of it, and it is listed then."
+            ),
+        };
     }
     for run in &runs {
         let _ = writeln!(text, "{}", headline(run));
