@@ -205,7 +205,7 @@ fn the_haproxy_commands_print_what_is_shown() {
 #[test]
 #[cfg(feature = "composite")]
 fn the_composite_commands_that_need_no_cluster_print_what_is_shown() {
-    assert_eq!(follow("docs/composite.md", &workspace().join("docs/examples")), 1);
+    assert_eq!(follow("docs/composite.md", &workspace().join("docs/examples")), 2);
 }
 
 /// Whoever adds a block adds who runs it.

@@ -65,7 +65,8 @@ async fn a_settings_file_of_the_original_that_names_a_command_and_no_socket_is_e
         assert_eq!(serving.weigh(1, 7).await.unwrap().0, 200, "{version:?}");
         let new = json!({ "name": "b" });
         let path = "configuration/backends?version=2&force_reload=true";
-        assert_eq!(serving.ask("POST", path, Some(&new)).await.unwrap().0, 201, "{version:?}");
+        let made = serving.ask("POST", path, Some(&new)).await.unwrap();
+        assert_eq!(made.0, 201, "{version:?}: {made:?}: {}", serving.log.lock().unwrap().join("\n"));
         let worker = setpoint_instance::runtime::Worker::at(world.folder.path().join("run.sock"));
         assert!(worker.servers(Some("b")).await.unwrap().is_some(), "{version:?}");
         assert_eq!(world.weight().await, Some(7), "{version:?}");

@@ -5,6 +5,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
+{{- /* The name of the Service begins with a letter, which that of a release need not. */}}
+{{- define "setpoint-composite.service" -}}
+{{ if regexMatch "^[a-z]" .Release.Name }}{{ .Release.Name }}{{ else }}composite-{{ .Release.Name }}{{ end }}
+{{- end }}
+
 {{- define "setpoint-composite.selector" -}}
 app.kubernetes.io/name: setpoint-composite
 app.kubernetes.io/instance: {{ .Release.Name | quote }}

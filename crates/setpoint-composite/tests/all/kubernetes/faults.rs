@@ -167,11 +167,11 @@ async fn a_status_that_core_operator_wrote_is_read_and_written_anew() {
         let mut kinds: Vec<_> =
             conditions.iter().filter(|one| one.status == "True").map(|one| one.type_.clone()).collect();
         kinds.sort();
-        (kinds == ["Accepted", "Published", "Synced"]).then_some(())
+        (kinds == ["Accepted", "Published", "Ready", "Synced"]).then_some(())
     };
     wait::until("its own conditions, and no others", LIMIT, settled).await;
     let raw = composites.get("composite").await.unwrap().data["status"].clone();
-    assert_eq!(raw["conditions"].as_array().unwrap().len(), 3, "{raw}");
+    assert_eq!(raw["conditions"].as_array().unwrap().len(), 4, "{raw}");
 
     // What was taken over goes with the Composite.
     typed.delete("composite", &kube::api::DeleteParams::default()).await.unwrap();

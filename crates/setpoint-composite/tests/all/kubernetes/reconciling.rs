@@ -351,7 +351,7 @@ async fn the_api_server_refuses_what_makes_no_sense() {
 }
 
 #[tokio::test]
-async fn kubectl_shows_id_role_and_whether_it_is_synced() {
+async fn kubectl_shows_id_role_and_whether_it_is_ready() {
     let world = need!(World::new().await);
     let ns = world.name();
     let _running = world.operate();
@@ -361,6 +361,6 @@ async fn kubectl_shows_id_role_and_whether_it_is_synced() {
         world.namespace.kubernetes().kubectl().args(["-n", ns, "get", "composites"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["NAME", "ID", "ROLE", "SYNCED", "AGE"]);
+    assert_eq!(rows[0], ["NAME", "ID", "ROLE", "READY", "AGE"]);
     assert_eq!(rows[1][..4], ["composite", ns, "baseline", "True"]);
 }
