@@ -80,21 +80,17 @@ pub fn alerts() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator::Metrics;
+
+    /// Metrics with labels are printed only once they have a value, so that the names are looked for where they are registered.
+    const METRICS: &str = include_str!("../operator/metrics.rs");
 
     #[test]
     fn every_metric_of_an_alert_is_one_that_is_told() {
-        let metrics = Metrics::default();
-        let names: Vec<_> = metrics
-            .text()
-            .lines()
-            .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next().map(str::to_owned))
-            .collect();
         for (alert, expression, ..) in ALERTS {
             let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            for metric in words.filter(|word| word.starts_with("setpoint_composite_")) {
+            for metric in words.filter_map(|word| word.strip_prefix("setpoint_composite_")) {
                 let family = metric.trim_end_matches("_total").trim_end_matches("_bucket");
-                assert!(names.iter().any(|name| name == family), "{alert}: {metric} is not in {names:?}");
+                assert!(METRICS.contains(&format!("\"{family}\"")), "{alert}: nobody registers {metric}");
             }
         }
     }

@@ -47,14 +47,17 @@ async fn a_settings_file_of_the_original_that_names_a_command_and_no_socket_is_e
         let settings = world.folder.path().join("dataplaneapi.yml");
         let mut haproxy = Command::new(&world.program).arg("-W").arg("-f").arg(world.file()).spawn().unwrap();
         wait::until("it to serve", LIMIT, async || http::get(&world.port.http()).await).await;
+        // `kill` is a word of every shell, and no program of every machine.
+        let reload = world.folder.path().join("reload");
+        fs::write(&reload, format!("kill -USR2 {}\n", haproxy.id())).unwrap();
         let text = format!(
             "config_version: 2\ndataplaneapi:\n  scheme: [http]\n  host: 127.0.0.1\n  port: 0\n  \
              user:\n  - {{name: admin, insecure: true, password: wonderland}}\n\
              haproxy:\n  config_file: {}\n  haproxy_bin: {}\n  \
-             reload: {{reload_delay: 1, reload_cmd: kill -USR2 {}, reload_strategy: custom}}\n",
+             reload: {{reload_delay: 1, reload_cmd: sh {}, reload_strategy: custom}}\n",
             world.file().display(),
             world.program.display(),
-            haproxy.id()
+            reload.display()
         );
         fs::write(&settings, text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
