@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,9 +112,9 @@ impl<'a> Probe<'a> {
 /// Returns whether something accepts connections.
 fn accepts(address: &Address) -> bool {
     // Not by the C library, which needs modules for it that a static program can't load.
-    let addresses = setpoint_names::known_here(address.host()).unwrap_or_default();
-    addresses.into_iter().any(|host| {
-        TcpStream::connect_timeout(&SocketAddr::new(host, address.port()), CONNECT_WITHIN)
+    let addresses = setpoint_names::known_here(address.host(), address.port()).unwrap_or_default();
+    addresses.iter().any(|at| {
+        TcpStream::connect_timeout(at, CONNECT_WITHIN)
             // Where nothing listens, a connection may come to be with itself.
             .is_ok_and(|stream| stream.local_addr().ok() != stream.peer_addr().ok())
     })
@@ -123,14 +123,14 @@ fn accepts(address: &Address) -> bool {
 /// Says that nothing accepts connections, and why it was not even tried where it was not.
 fn nobody_accepts(address: &Address) -> String {
     let host = address.host();
-    match setpoint_names::known_here(host) {
+    match setpoint_names::known_here(host, address.port()) {
         Ok(addresses) if addresses.is_empty() => format!(
             "/etc/hosts does not list {}, and no name server is asked where a process of this host listens: \
              write an address, or list it there",
             quoted(host)
         ),
         Ok(_) => format!("nothing accepts connections on {address}"),
-        Err(error) => format!("can't look for {} in /etc/hosts: {error}", quoted(host)),
+        Err(error) => format!("can't tell where {} is: {error}", quoted(host)),
     }
 }
 
