@@ -45,7 +45,10 @@ fn index(link: &str) -> io::Result<u32> {
         return Ok(index);
     }
     if link.is_empty() || link.starts_with('.') || link.contains('/') {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{link}` is no name of a network interface")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("`{link}` is no name of a network interface"),
+        ));
     }
     let index = std::fs::read_to_string(Path::new("/sys/class/net").join(link).join("ifindex"))
         .map_err(|error| io::Error::new(error.kind(), format!("no network interface `{link}`: {error}")))?;
