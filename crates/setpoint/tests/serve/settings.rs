@@ -90,8 +90,9 @@ async fn where_a_command_reloads_haproxy_none_is_started_and_one_that_comes_is_f
     assert_eq!(http::get(&world.port.http()).await, None);
     assert_eq!(serving.weigh(1, 7).await.unwrap().0, 202);
     let mut haproxy = Command::new(&world.program).arg("-W").arg("-f").arg(world.file()).spawn().unwrap();
-    fs::write(world.folder.path().join("reload"), format!("kill -USR2 {}\n", haproxy.id())).unwrap();
     wait::until("it to serve", LIMIT, async || http::get(&world.port.http()).await).await;
+    // Not before: the signal ends a HAProxy that is still starting.
+    fs::write(world.folder.path().join("reload"), format!("kill -USR2 {}\n", haproxy.id())).unwrap();
     let weighed = async || (serving.weigh(serving.version().await, 8).await?.0 == 200).then_some(());
     wait::until("a change to be told", LIMIT, weighed).await;
     let weighs = async || (world.weight().await == Some(8)).then_some(());
