@@ -11,7 +11,7 @@
 //! difference, warnings, a compile error, an aborted test binary) counts as one. A test whose part can't be had says so in
 //! a file and counts as skipped; where parts are required (`--require-parts`, or `CI` in the environment), as failed,
 //! unless `parts.toml` says that tests may go without it; and as failed as well where no table has an excuse for it. A test binary that hangs is ended after a while, and what it had
-//! not finished counts as failed. Binaries run side by side, as many as there are processors.
+//! not finished counts as failed. Binaries run side by side, two for each processor, as most of them wait most of the time.
 
 pub(crate) mod build;
 pub(crate) mod compile;
@@ -61,6 +61,12 @@ const COMMAND: &str = "setpoint";
 /// The job that brings most of what is compiled, and shows little when it is compiled once more.
 const WITH_KUBERNETES: &str = "composite";
 
+/// How many test binaries run at a time for each processor: most of them wait most of the time.
+const BINARIES: usize = 2;
+
+/// By how many threads a test binary runs its tests, where the caller does not say.
+const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
+
 /// The jobs with each of which alone tests start a command, to see what that does and what it says of those that are left out;
 /// and the environment variables by which tests find it.
 const STARTED_ALONE: [(&str, &str); 2] =
@@ -81,7 +87,7 @@ pub(crate) struct Args {
     /// Runs the tests so many times in a row, with nothing rebuilt between.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Runs so many test binaries at a time; as many as there are processors if it is not given.
+    /// Runs so many test binaries at a time; two for each processor if it is not given.
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Runs the tests beside so many busy processes.
@@ -190,7 +196,8 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
         limit,
         declared: &declared,
         filter: selection.filter(),
-        workers: args.jobs.map_or_else(cores, usize::from),
+        workers: args.jobs.map_or_else(|| BINARIES * cores(), usize::from),
+        packages: &packages,
         is_quiet: args.jobs == Some(1) && args.load == 0,
     };
     let mut durations = Durations::load(&workspace::target_directory()?);
@@ -239,6 +246,7 @@ struct Tests<'a> {
     filter: Option<&'a str>,
     /// How many binaries run at a time.
     workers: usize,
+    packages: &'a BTreeMap<String, Package>,
     /// Whether nothing runs beside a binary, so that a test which takes long does so by itself.
     is_quiet: bool,
 }
@@ -307,6 +315,10 @@ impl Tests<'_> {
             environment = environment.with_parts(&binary.package, &parts)?;
         }
         environment.set(SKIPS_VARIABLE, &skips);
+        let threads = self.packages.get(&binary.package).map_or(1, |package| package.threads);
+        if threads > 1 && std::env::var_os(THREADS_VARIABLE).is_none() {
+            environment.set(THREADS_VARIABLE, Path::new(&(threads * cores()).to_string()));
+        }
         Ok((binary, Runner { environment: Some(environment), limit: self.limit }, skips))
     }
 }

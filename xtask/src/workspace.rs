@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -70,6 +71,9 @@ pub(crate) struct Package {
     /// The parts and groups of parts that its tests need: none if it does not use `setpoint-testutils`, and all,
     /// which is `None`, unless `package.metadata.setpoint.parts` names them.
     pub(crate) parts: Option<Vec<String>>,
+    /// How many of its tests run at a time for each processor: more than one where `package.metadata.setpoint.threads` says
+    /// that they wait most of the time.
+    pub(crate) threads: usize,
     /// Its features, but for the default ones.
     pub(crate) features: Vec<String>,
     /// Whether it has a library: only libraries have documentation tests.
@@ -137,24 +141,28 @@ struct Dependency {
 /// What a package says of itself in `package.metadata`.
 #[derive(Deserialize)]
 struct Own {
-    setpoint: Option<OwnParts>,
+    setpoint: Option<OwnTests>,
 }
 
 #[derive(Deserialize)]
-struct OwnParts {
-    parts: Vec<String>,
+struct OwnTests {
+    parts: Option<Vec<String>>,
+    threads: Option<NonZero<usize>>,
 }
 
 impl From<MetadataPackage> for Package {
     fn from(package: MetadataPackage) -> Self {
         const TESTUTILS: &str = "setpoint-testutils";
-        let named = package.metadata.and_then(|own| own.setpoint).map(|own| own.parts);
+        let own = package.metadata.and_then(|own| own.setpoint);
+        let threads = own.as_ref().and_then(|own| own.threads).map_or(1, NonZero::get);
+        let named = own.and_then(|own| own.parts);
         let uses_parts = package.name == TESTUTILS
             || package.dependencies.iter().any(|dependency| dependency.name == TESTUTILS);
         let features = package.features.into_keys().filter(|name| name != "default").collect();
         let has_library = package.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"));
         let folder = package.manifest_path.parent().map(Path::to_path_buf).unwrap_or_default();
-        Self { parts: if uses_parts { named } else { Some(Vec::new()) }, features, has_library, folder }
+        let parts = if uses_parts { named } else { Some(Vec::new()) };
+        Self { parts, threads, features, has_library, folder }
     }
 }
 
@@ -195,6 +203,21 @@ mod tests {
         {
             assert!(is_of_the_caller(kept_out), "{kept_out}");
         }
+    }
+
+    #[test]
+    fn a_package_whose_tests_wait_says_how_many_run_at_a_time() {
+        let threads =
+            |json: &str| Package::from(serde_json::from_str::<MetadataPackage>(json).unwrap()).threads;
+        let of = |metadata: &str| {
+            format!(
+                r#"{{"name": "a", "manifest_path": "/a/Cargo.toml", "dependencies": [], "metadata": {metadata}}}"#
+            )
+        };
+        assert_eq!(threads(&of("null")), 1);
+        assert_eq!(threads(&of(r#"{"setpoint": {"parts": []}}"#)), 1);
+        assert_eq!(threads(&of(r#"{"setpoint": {"threads": 3}}"#)), 3);
+        assert_eq!(packages().unwrap()["setpoint-composite"].threads, 4);
     }
 
     #[test]
