@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Prints the heading of a step.
-pub(crate) fn heading(text: impl fmt::Display) {
+pub fn heading(text: impl fmt::Display) {
     if std::io::stdout().is_terminal() {
         println!("\n\x1b[1m== {text}\x1b[0m");
     } else {
@@ -14,7 +14,7 @@ pub(crate) fn heading(text: impl fmt::Display) {
 }
 
 /// Writes a duration the way a person reads it: `0.4 s`, `12 s`, `3 min 05 s`.
-pub(crate) fn human(duration: Duration) -> String {
+pub fn human(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0..10 => format!("{:.1} s", duration.as_secs_f64()),
@@ -24,7 +24,7 @@ pub(crate) fn human(duration: Duration) -> String {
 }
 
 /// Writes a number of things: `1 warning`, `2 warnings`.
-pub(crate) fn count(number: usize, thing: &str) -> String {
+pub fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::{soak, workspace};
+use crate::{one_test, soak, workspace};
 
 /// Arguments of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if let Some(corpus) = &corpus {
             command.env("SETPOINT_FUZZ_CORPUS", corpus);
         }
-        let status = soak::one_test(command, package, test)?;
+        let status = one_test::run(command, package, test)?;
         if status != ExitCode::SUCCESS {
             return Ok(status);
         }

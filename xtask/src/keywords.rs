@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::{soak, workspace};
+use crate::{one_test, workspace};
 
 const PACKAGE: &str = "setpoint-haproxy";
 const TEST: &str = "keywords::the_listed_keywords_are_those_that_each_haproxy_knows";
@@ -22,5 +22,5 @@ pub(crate) fn run(_: &Args) -> Result<ExitCode> {
         .args(["test", "--package", PACKAGE, "--test", "all"])
         .args(["--", "--exact", TEST, "--nocapture"])
         .env("SETPOINT_WRITE_KEYWORDS", "1");
-    soak::one_test(command, PACKAGE, TEST)
+    one_test::run(command, PACKAGE, TEST)
 }

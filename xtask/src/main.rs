@@ -1,27 +1,24 @@
 //! Development commands of the workspace: `cargo xtask --help`.
 //!
 //! One module per subcommand. A new one is a variant of [`Command`] that holds its arguments and a line in
-//! [`main`]; what it returns becomes the exit status.
+//! [`main`]; what it returns becomes the exit status. One that is made of the product's crates is in `product/`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to the terminal")]
 
 mod bench;
-mod conformance;
-mod console;
-mod dist;
-mod exit;
 mod fuzz;
 mod keywords;
 mod mutants;
 mod parts;
-mod schema;
 mod soak;
 mod test;
 mod up;
-mod workspace;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use xtask::product::{self, CONFORMANCE, DIST, SCHEMA};
+use xtask::{console, exit, one_test, optimised, workspace};
 
 /// Development commands of the Setpoint workspace.
 #[derive(Debug, Parser)]
@@ -43,14 +40,14 @@ enum Command {
     RunTest(test::limited::Args),
     /// Measures with optimisation, each case in a process of its own.
     Bench(bench::Args),
-    /// Makes what people install: a static binary, a Debian package, an image, checksums, a bill of materials.
-    Dist(dist::Args),
-    /// Holds what is built to recordings of the original.
-    Conformance(conformance::Args),
+    #[command(about = DIST)]
+    Dist(product::Args),
+    #[command(about = CONFORMANCE)]
+    Conformance(product::Args),
     /// Asks each HAProxy which words it knows, and writes the list of them anew.
     Keywords(keywords::Args),
-    /// Writes what the Dataplane API's specifications ask of properties anew.
-    Schema(schema::Args),
+    #[command(about = SCHEMA)]
+    Schema(product::Args),
     /// Runs random schedules against a model for as long as asked.
     Soak(soak::Args),
     /// Mutates a corpus of inputs for as long as asked.
@@ -61,16 +58,29 @@ enum Command {
     Up(up::Args),
 }
 
+/// The words of the command line: `help NAME` is asked of whoever knows.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if let [_, help, name] = words.as_mut_slice()
+        && help == "help"
+        && ["conformance", "dist", "schema"].iter().any(|known| name == known)
+    {
+        std::mem::swap(help, name);
+        *name = "--help".into();
+    }
+    words
+}
+
 fn main() -> ExitCode {
-    let outcome = test::compile::run().unwrap_or_else(|| match Cli::parse().command {
+    let outcome = test::compile::run().unwrap_or_else(|| match Cli::parse_from(words()).command {
         Command::Parts(args) => parts::run(&args),
         Command::Test(args) => Ok(test::run(&args)),
         Command::RunTest(args) => test::limited::run(&args),
         Command::Bench(args) => bench::run(&args),
-        Command::Dist(args) => dist::run(&args),
-        Command::Conformance(args) => conformance::run(&args),
+        Command::Dist(args) => product::run("dist", &args),
+        Command::Conformance(args) => product::run("conformance", &args),
         Command::Keywords(args) => keywords::run(&args),
-        Command::Schema(args) => schema::run(&args),
+        Command::Schema(args) => product::run("schema", &args),
         Command::Soak(args) => soak::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Mutants(args) => mutants::run(&args),

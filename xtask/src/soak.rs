@@ -3,13 +3,12 @@
 //! They are a test of the crate they are about; this command builds it with optimisation, tells it
 //! how long to go on, and shows what it says while it runs.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::{exit, workspace};
+use crate::{one_test, workspace};
 
 /// Arguments of `cargo xtask soak`.
 #[derive(Debug, clap::Args)]
@@ -100,42 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(seed) = args.seed {
         command.env("SETPOINT_SEED", seed.to_string());
     }
-    one_test(command, package, test)
-}
-
-/// Runs one test and shows what it says. A run in which the test was not found is a failure.
-pub(crate) fn one_test(command: Command, package: &str, test: &str) -> Result<ExitCode> {
-    one_test_with(command, package, test, |_| true)
-}
-
-/// The same, and shows only some lines.
-pub(crate) fn one_test_with(
-    mut command: Command,
-    package: &str,
-    test: &str,
-    mut is_shown: impl FnMut(&str) -> bool,
-) -> Result<ExitCode> {
-    let mut child = command.stdout(Stdio::piped()).spawn().context("can't run `cargo test`")?;
-    let mut ran = false;
-    if let Some(output) = child.stdout.take() {
-        for line in BufReader::new(output).lines() {
-            let line = line.context("can't read what the test says")?;
-            if is_shown(&line) {
-                println!("{line}");
-            }
-            ran |= passed_one(&line);
-        }
-    }
-    let status = child.wait().context("can't wait for `cargo test`")?;
-    if status.success() && !ran {
-        bail!("{package} has no test {test}");
-    }
-    Ok(exit::like(status))
-}
-
-/// Whether the line is the closing one of a test binary in which exactly our test ran.
-fn passed_one(line: &str) -> bool {
-    line.starts_with("test result: ok. 1 passed;")
+    one_test::run(command, package, test)
 }
 
 #[cfg(test)]
@@ -162,11 +126,5 @@ mod tests {
         assert_eq!(of(None, Some(1000)), (None, 1000));
         assert_eq!(of(Some(5), Some(1000)), (Some(Duration::from_mins(5)), 1000));
         assert_eq!(of(None, None), (Some(Duration::from_mins(1)), u64::MAX));
-    }
-
-    #[test]
-    fn a_run_without_the_test_is_not_taken_for_a_passed_one() {
-        assert!(passed_one("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out"));
-        assert!(!passed_one("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 10 filtered out"));
     }
 }

@@ -140,9 +140,7 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     let limit = Duration::from_mins(args.test_timeout);
     let required = args.require_parts || std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     let declared = declared_parts(&table, &packages)?;
-    let names = table.groups().into_iter().chain(table.parts.iter().map(|part| part.name.clone()));
-    let listed = allowed.without.keys().cloned().collect();
-    let mut excuses = Excuses::new(names.collect(), listed, required);
+    let mut excuses = Excuses::new(&table, allowed.without.keys().cloned().collect(), required);
 
     let mut parts = Making::start(table, args.folder.clone(), selection.parts(&packages));
     if args.repeat == 1 {
@@ -186,7 +184,8 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     if let Some(libraries) = selection.libraries(&packages) {
         let runner = Runner { environment: Some(environment.clone()), limit };
         let runner = runner.setting(&program.path())?;
-        summary.take(documentation_tests(&program, &libraries, &runner, &skips_file)?, &excuses);
+        let ran = documentation_tests(&program, &libraries, &runner, &skips_file)?;
+        summary.take(ran, &excuses, Some(&BTreeSet::new()));
     }
     let (with_parts, without): (Vec<_>, Vec<_>) =
         built.binaries.iter().partition(|binary| needs_parts(binary, &packages));
@@ -198,14 +197,14 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
         filter: selection.filter(),
         workers: args.jobs.map_or_else(|| BINARIES * cores(), usize::from),
         packages: &packages,
-        is_quiet: args.jobs == Some(1) && args.load == 0,
     };
+    let mut slow = BTreeMap::new();
     let mut durations = Durations::load(&workspace::target_directory()?);
     let without: Vec<_> = without.into_iter().map(|binary| (binary, None)).collect();
     // While parts are being made, what needs none runs; otherwise all run together, and no processor rests in between.
     let ahead = args.repeat == 1 && !parts.is_finished();
     if ahead {
-        tests.run(&durations.longest_first(without.clone()), &excuses, &mut durations, summary)?;
+        tests.run(&durations.longest_first(without.clone()), &excuses, &mut durations, &mut slow, summary)?;
     }
     let mut made = None;
     if !with_parts.is_empty()
@@ -222,7 +221,12 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     let round = durations.longest_first(if ahead { with_parts } else { [without, with_parts].concat() });
     // A round begins while the last tests of the one before still run: no processor waits for the slowest.
     let rounds: Vec<_> = (0..args.repeat).flat_map(|_| &round).copied().collect();
-    tests.run(&rounds, &excuses, &mut durations, summary)?;
+    tests.run(&rounds, &excuses, &mut durations, &mut slow, summary)?;
+    if args.load == 0 {
+        for (binary, (runner, tests)) in &slow {
+            slow::judge(runner, binary, tests, slow::ALONE, summary);
+        }
+    }
     if let Err(error) = durations.save() {
         println!("the order of the next run is that of the build: {error:#}");
     }
@@ -234,6 +238,9 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     }
     Ok(())
 }
+
+/// The tests of each binary that were slow, and how it is run.
+type Slow<'a> = BTreeMap<&'a Binary, (Runner, BTreeSet<String>)>;
 
 /// How the test binaries of a run are run.
 #[derive(Clone, Copy)]
@@ -247,18 +254,17 @@ struct Tests<'a> {
     /// How many binaries run at a time.
     workers: usize,
     packages: &'a BTreeMap<String, Package>,
-    /// Whether nothing runs beside a binary, so that a test which takes long does so by itself.
-    is_quiet: bool,
 }
 
 impl Tests<'_> {
-    /// Runs some binaries, each with the parts that were made for it, and notes how long each took. What one prints is shown
-    /// as it comes where it runs alone, and in one piece otherwise.
-    fn run(
+    /// Runs some binaries, each with the parts that were made for it, and notes how long each took, and which tests were slow. What
+    /// one prints is shown as it comes where it runs alone, and in one piece otherwise.
+    fn run<'b>(
         &self,
-        binaries: &[(&Binary, Option<&Manifest>)],
+        binaries: &[(&'b Binary, Option<&Manifest>)],
         excuses: &Excuses,
         durations: &mut Durations,
+        slow: &mut Slow<'b>,
         summary: &mut Summary,
     ) -> Result<()> {
         let jobs: Vec<_> = (0..)
@@ -278,8 +284,7 @@ impl Tests<'_> {
             });
             (ran, output)
         };
-        let mut slow = BTreeMap::new();
-        pool::run(&jobs, self.workers, work, |(binary, ..), (ran, output)| {
+        pool::run(&jobs, self.workers, work, |(binary, runner, _), (ran, output)| {
             if !alone {
                 console::heading(binary);
                 // Where nobody sees it, it is counted all the same.
@@ -289,15 +294,12 @@ impl Tests<'_> {
             if self.filter.is_none() {
                 durations.note(binary.to_string(), ran.elapsed);
             }
-            if self.is_quiet && !ran.slow.is_empty() {
-                slow.insert(binary.path.clone(), ran.slow.clone());
+            if !ran.slow.is_empty() {
+                let (_, tests) = slow.entry(*binary).or_insert_with(|| (runner.clone(), BTreeSet::new()));
+                tests.extend(ran.slow.iter().cloned());
             }
-            summary.take(ran, excuses);
+            summary.take(ran, excuses, self.declared.get(&binary.package));
         });
-        for (binary, runner, _) in &jobs {
-            let slow = slow.remove(&binary.path).unwrap_or_default();
-            slow::judge(runner, binary, slow, slow::ALONE, summary);
-        }
         Ok(())
     }
 
@@ -436,15 +438,16 @@ impl Drop for Making {
     }
 }
 
-/// The parts that the tests of each package may use, by package; all where none are named.
+/// The parts that the tests of each package may use, by package; all of those that are not here.
 fn declared_parts(
     table: &Table,
     packages: &BTreeMap<String, Package>,
 ) -> Result<BTreeMap<String, BTreeSet<String>>> {
     let mut declared = BTreeMap::new();
     for (name, package) in packages {
-        if let Some(parts) = package.parts.as_ref().filter(|parts| !parts.is_empty()) {
-            declared.insert(name.clone(), parts::choose(table, parts)?);
+        if let Some(parts) = &package.parts {
+            let chosen = if parts.is_empty() { BTreeSet::new() } else { parts::choose(table, parts)? };
+            declared.insert(name.clone(), chosen);
         }
     }
     Ok(declared)

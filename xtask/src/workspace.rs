@@ -10,15 +10,16 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 /// The folder that holds the workspace's `Cargo.toml`.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     root_of(std::env::var_os("CARGO_MANIFEST_DIR").as_deref())
 }
 
 /// Two checkouts that share a target folder share this program too, so that the one it was built in may be the other:
 /// what `cargo run` says counts.
 fn root_of(started_for: Option<&OsStr>) -> PathBuf {
-    let started_for =
-        started_for.map(Path::new).filter(|package| package.file_name() == Some(OsStr::new("xtask")));
+    let is_own = |folder: &&Path| folder.file_name() == Some(OsStr::new("xtask"));
+    // The other package with development commands is in the folder of this one.
+    let started_for = started_for.and_then(|package| Path::new(package).ancestors().take(2).find(is_own));
     let package = started_for.unwrap_or(Path::new(env!("CARGO_MANIFEST_DIR")));
     package.parent().unwrap_or(Path::new(".")).to_path_buf()
 }
@@ -42,12 +43,12 @@ fn is_of_the_caller(variable: &str) -> bool {
 }
 
 /// The `cargo` that runs this command.
-pub(crate) fn cargo_path() -> PathBuf {
+pub fn cargo_path() -> PathBuf {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()).into()
 }
 
 /// A `cargo` command that runs in the workspace, with the toolchain that runs this one.
-pub(crate) fn cargo() -> Command {
+pub fn cargo() -> Command {
     let mut command = Command::new(cargo_path());
     command.current_dir(root());
     for (variable, _) in std::env::vars_os() {
@@ -59,7 +60,7 @@ pub(crate) fn cargo() -> Command {
 }
 
 /// A `git` command that runs in the workspace, whoever owns it.
-pub(crate) fn git() -> Command {
+pub fn git() -> Command {
     let mut command = Command::new("git");
     command.args(["-c", "safe.directory=*"]).current_dir(root());
     command
@@ -67,34 +68,34 @@ pub(crate) fn git() -> Command {
 
 /// One package of the workspace.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Package {
+pub struct Package {
     /// The parts and groups of parts that its tests need: none if it does not use `setpoint-testutils`, and all,
     /// which is `None`, unless `package.metadata.setpoint.parts` names them.
-    pub(crate) parts: Option<Vec<String>>,
+    pub parts: Option<Vec<String>>,
     /// How many of its tests run at a time for each processor: more than one where `package.metadata.setpoint.threads` says
     /// that they wait most of the time.
-    pub(crate) threads: usize,
+    pub threads: usize,
     /// Its features, but for the default ones.
-    pub(crate) features: Vec<String>,
+    pub features: Vec<String>,
     /// Whether it has a library: only libraries have documentation tests.
-    pub(crate) has_library: bool,
+    pub has_library: bool,
     /// Its folder.
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
 }
 
 /// The workspace's packages by name.
-pub(crate) fn packages() -> Result<BTreeMap<String, Package>> {
+pub fn packages() -> Result<BTreeMap<String, Package>> {
     let packages = metadata()?.packages;
     Ok(packages.into_iter().map(|package| (package.name.clone(), package.into())).collect())
 }
 
 /// The folder that cargo puts what it built into.
-pub(crate) fn target_directory() -> Result<PathBuf> {
+pub fn target_directory() -> Result<PathBuf> {
     Ok(metadata()?.target_directory)
 }
 
 /// The folder in which cargo keeps what it compiled on the way.
-pub(crate) fn build_directory() -> Result<PathBuf> {
+pub fn build_directory() -> Result<PathBuf> {
     let metadata = metadata()?;
     Ok(metadata.build_directory.unwrap_or(metadata.target_directory))
 }
@@ -136,6 +137,9 @@ struct Target {
 #[derive(Deserialize)]
 struct Dependency {
     name: String,
+    /// None where it is a normal one.
+    #[cfg(test)]
+    kind: Option<String>,
 }
 
 /// What a package says of itself in `package.metadata`.
@@ -181,9 +185,30 @@ mod tests {
         assert_eq!(silent, ["setpoint-testutils"]);
     }
 
+    /// It has to say what is wrong also where a crate of the product can't be compiled.
+    #[test]
+    fn the_command_that_runs_the_tests_is_made_of_no_crate_of_the_product() {
+        let packages = metadata().unwrap().packages;
+        let members: Vec<&str> = packages.iter().map(|package| package.name.as_str()).collect();
+        // What is compiled for tests only does not count.
+        let needs = |name: &str| {
+            let package = packages.iter().find(|package| package.name == name).unwrap();
+            let all =
+                package.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev"));
+            all.map(|dependency| dependency.name.as_str())
+                .filter(|name| members.contains(name))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(needs("xtask"), ["setpoint-testutils"]);
+        assert_eq!(needs("setpoint-testutils"), [""; 0]);
+        assert!(needs("xtask-product").contains(&"setpoint-haproxy"), "the search finds nothing");
+    }
+
     #[test]
     fn the_workspace_is_the_one_that_this_was_started_in() {
-        assert_eq!(root_of(Some(OsStr::new("/other/checkout/xtask"))), Path::new("/other/checkout"));
+        for package in ["/other/checkout/xtask", "/other/checkout/xtask/product"] {
+            assert_eq!(root_of(Some(OsStr::new(package))), Path::new("/other/checkout"));
+        }
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         assert_eq!((root_of(None).as_path(), root_of(Some(OsStr::new("/a/crates/b"))).as_path()), (own, own));
     }

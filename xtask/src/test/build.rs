@@ -29,7 +29,7 @@ pub(crate) struct Built {
 }
 
 /// One test binary.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Binary {
     /// The package it belongs to.
     pub(crate) package: String,

@@ -4,11 +4,16 @@
 //! tests.toml ──▶ folder/base       links to the listed programs ─┐
 //! parts      ──▶ folder/parts      links to the parts' programs ─┼─▶ PATH of the tests
 //! PATH       ──▶ folder/forbidden  one script by every other name ┘
+//!                folder/home       an empty home directory
 //! ```
 //!
 //! A test that starts a program which is installed here, but neither listed nor a part, starts the script: it writes the
 //! program's name down, prints it, and fails. Without it such a test would pass on the machine where someone once
-//! installed that program, and nowhere else.
+//! installed that program, and nowhere else. The same script stands by the names that `tests.toml` suspects, which may be
+//! installed nowhere: a test that starts one in a script of its own, and does not care, would pass as well.
+//!
+//! Parts are there for the tests of a package that declares them. All others see an empty list of parts, and not what an earlier
+//! run left in the user's cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -42,6 +47,8 @@ pub(crate) struct Allowed {
     programs: BTreeMap<String, Vec<String>>,
     /// Programs by the toolchain that has them.
     toolchains: BTreeMap<String, Vec<String>>,
+    /// Programs that other systems have, and that tests start by mistake.
+    suspects: BTreeSet<String>,
     /// Variables of the caller's environment, or their beginnings, by purpose.
     environment: BTreeMap<String, Vec<String>>,
     /// What a machine may lack although all parts are there, and why.
@@ -88,7 +95,7 @@ impl Environment {
     pub(crate) fn prepare(allowed: &Allowed, folder: &Path) -> Result<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let caller = std::env::vars_os().filter(|(name, _)| allowed.keeps(name));
-        Self::of(allowed, folder, OsStr::new(SYSTEM), &path, caller)
+        Self::of(allowed, folder, OsStr::new(SYSTEM), &path, caller.chain(of_toolchains()))
     }
 
     fn of(
@@ -99,8 +106,8 @@ impl Environment {
         caller: impl Iterator<Item = (OsString, OsString)>,
     ) -> Result<Self> {
         let this = |name: &str| folder.join(name);
-        let (base, parts, forbidden) = (this("base"), this("parts"), this("forbidden"));
-        for made in [&base, &parts, &forbidden] {
+        let (base, parts, forbidden, home) = (this("base"), this("parts"), this("forbidden"), this("home"));
+        for made in [&base, &parts, &forbidden, &home] {
             fs::create_dir_all(made).with_context(|| format!("can't make {}", made.display()))?;
         }
         let (installed, of_system) = (installed(caller_path), installed(system));
@@ -123,9 +130,15 @@ impl Environment {
         let text = FORBIDDEN.replace("FILE", &started);
         fs::write(&script, text)
             .and_then(|()| fs::set_permissions(&script, fs::Permissions::from_mode(0o755)))?;
-        for program in installed.keys().filter(|name| !listed.contains(*name)) {
+        let suspects = allowed.suspects.iter().map(OsString::from);
+        let mut others: BTreeSet<_> = installed.keys().cloned().chain(suspects).collect();
+        others.retain(|name| !listed.contains(name));
+        for program in others {
             link(&script, &forbidden.join(program))?;
         }
+        let manifest = this("no-parts.json");
+        fs::write(&manifest, Manifest::default().to_json_lines()?)
+            .with_context(|| format!("can't write {}", manifest.display()))?;
         let path = std::env::join_paths([&parts, &base, &forbidden]).with_context(|| {
             format!("can't make a PATH in {}: set TMPDIR to a folder without a colon", folder.display())
         })?;
@@ -133,6 +146,8 @@ impl Environment {
         let mut variables: BTreeMap<_, _> = caller.map(|(name, value)| (text(name), text(value))).collect();
         variables.insert("PATH".to_owned(), text(path));
         variables.insert("LANG".to_owned(), "C.UTF-8".to_owned());
+        variables.insert("HOME".to_owned(), text(home.into()));
+        variables.insert(MANIFEST_VARIABLE.to_owned(), text(manifest.into()));
         variables.insert("INSTA_WORKSPACE_ROOT".to_owned(), workspace::root().display().to_string());
         Ok(Self { folder: folder.to_owned(), variables })
     }
@@ -196,6 +211,27 @@ impl Environment {
     }
 }
 
+/// Where the caller has toolchains and caches: tests have another home directory, and the same toolchains.
+fn of_toolchains() -> Vec<(OsString, OsString)> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let places = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"), ("XDG_CACHE_HOME", ".cache")];
+    let mut variables: Vec<(OsString, OsString)> = Vec::new();
+    for (name, below) in places {
+        let set = std::env::var_os(name).filter(|value| !value.is_empty());
+        variables.push((name.into(), set.unwrap_or_else(|| home.join(below).into())));
+    }
+    // Where there is no Go, nothing asks for these.
+    let names = ["GOPATH", "GOCACHE", "GOMODCACHE", "GOENV"];
+    if let Ok(output) = Command::new("go").arg("env").args(names).output()
+        && output.status.success()
+    {
+        let values = String::from_utf8_lossy(&output.stdout).into_owned();
+        variables
+            .extend(names.into_iter().zip(values.lines()).map(|(name, value)| (name.into(), value.into())));
+    }
+    variables
+}
+
 fn link(target: &Path, place: &Path) -> Result<()> {
     symlink(target, place).with_context(|| format!("can't link {}", place.display()))
 }
@@ -242,7 +278,8 @@ mod tests {
             programs.dash = ["sh"]
             programs.coreutils = ["cat"]
             toolchains.go = ["go"]
-            environment.user = ["HOME"]
+            suspects = ["cat", "ps"]
+            environment.user = ["USER"]
             environment.tests = ["SETPOINT_*"]
             "#,
         )
@@ -262,7 +299,13 @@ mod tests {
         for name in ["sh", "cat"] {
             symlink(Path::new("/bin").join(name), machine.join(name)).unwrap();
         }
-        let variables = [("HOME", "/home/me"), ("GVBINDIR", "/opt"), ("SETPOINT_SEED", "7")];
+        let variables = [
+            ("HOME", "/home/me"),
+            ("USER", "me"),
+            ("GVBINDIR", "/opt"),
+            ("SETPOINT_SEED", "7"),
+            ("SETPOINT_PARTS", "/cache/parts.json"),
+        ];
         let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
         let kept = variables.filter(|(name, _): &(OsString, OsString)| allowed().keeps(name));
         let system = machine.as_os_str();
@@ -339,8 +382,39 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let environment = environment(folder.path());
         let copy = Environment::load(&environment.save().unwrap()).unwrap();
-        let output = run(&copy, "echo $HOME:$GVBINDIR:$SETPOINT_SEED");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "/home/me::7\n");
+        let output = run(&copy, "echo $USER:$GVBINDIR:$SETPOINT_SEED");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "me::7\n");
+    }
+
+    #[test]
+    fn tests_have_an_empty_home_directory_and_the_callers_toolchains() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = run(&environment(folder.path()), "cd; pwd; echo *");
+        let home = folder.path().canonicalize().unwrap().join("environment/home");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{}\n*\n", home.display()));
+        let places: BTreeMap<_, _> = of_toolchains().into_iter().collect();
+        for name in ["CARGO_HOME", "RUSTUP_HOME", "XDG_CACHE_HOME"] {
+            assert!(Path::new(&places[OsStr::new(name)]).is_absolute(), "{name}: {places:?}");
+        }
+    }
+
+    /// What an earlier run left in the user's cache would hide that a package does not declare its parts.
+    #[test]
+    fn tests_see_no_parts_but_those_that_are_made_for_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = run(&environment(folder.path()), "cat \"$SETPOINT_PARTS\" && echo \"$SETPOINT_PARTS\"");
+        let place = folder.path().join("environment/no-parts.json");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{}\n", place.display()), "{output:?}");
+    }
+
+    #[test]
+    fn a_program_that_is_suspected_fails_with_its_name_wherever_it_is_installed_and_one_that_is_listed_does_not()
+     {
+        let folder = tempfile::tempdir().unwrap();
+        let environment = environment(folder.path());
+        let output = run(&environment, "ps || echo there is none | cat");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "there is none\n");
+        assert_eq!(environment.started(), std::iter::once("ps".to_owned()).collect());
     }
 
     #[test]
@@ -350,7 +424,9 @@ mod tests {
         for program in allowed.programs.values().chain(allowed.toolchains.values()).flatten() {
             assert!(seen.insert(program), "{program} is listed twice");
         }
-        assert!(allowed.keeps(OsStr::new("HOME")) && !allowed.keeps(OsStr::new("LD_PRELOAD")));
+        let suspected: Vec<_> = allowed.suspects.iter().filter(|name| seen.contains(name)).collect();
+        assert_eq!(suspected, [""; 0], "they are listed");
+        assert!(allowed.keeps(OsStr::new("USER")) && !allowed.keeps(OsStr::new("LD_PRELOAD")));
     }
 
     /// The programs that code starts, by their names: by `Command::new`, and in tests by their whole paths wherever those are

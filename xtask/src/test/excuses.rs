@@ -1,21 +1,24 @@
 //! Which tests may be skipped: what a table says that a machine may lack, and nothing else.
 //!
 //! ```text
-//! parts.toml ──names of parts──┐
+//! parts.toml ──parts, groups───┐
+//! Cargo.toml ──declared parts──┤
 //! tests.toml ──`without`───────┼─▶ Excuses ──a skip──▶ none, or why it counts as failed
 //! parts that are there ────────┘
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use setpoint_testutils::manifest::{Manifest, PartState};
 use setpoint_testutils::skips::Skip;
 
+use crate::parts::Table;
+
 /// What a test may be skipped for.
 #[derive(Debug, Default)]
 pub(super) struct Excuses {
-    /// The names of all parts: there may be none, as where there is no Go.
-    parts: BTreeSet<String>,
+    /// The parts that there may not be, as where there is no Go, by their names and by those of their groups.
+    parts: BTreeMap<String, BTreeSet<String>>,
     /// What `tests.toml` says that a machine may lack.
     listed: BTreeSet<String>,
     /// Whether a test that is skipped for want of one of these has failed.
@@ -24,9 +27,18 @@ pub(super) struct Excuses {
     ready: BTreeSet<String>,
 }
 
+/// The parts that tests may use: those that their package declares, or all.
+pub(super) type Declared<'a> = Option<&'a BTreeSet<String>>;
+
 impl Excuses {
-    /// The excuses by the names of parts, those that are listed, and whether none of these counts.
-    pub(super) fn new(parts: BTreeSet<String>, listed: BTreeSet<String>, required: bool) -> Self {
+    /// The excuses by the table of parts, what is listed, and whether none of these counts.
+    pub(super) fn new(table: &Table, listed: BTreeSet<String>, required: bool) -> Self {
+        let mut parts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for part in &table.parts {
+            for name in part.groups.iter().chain([&part.name]) {
+                parts.entry(name.clone()).or_default().insert(part.name.clone());
+            }
+        }
         Self { parts, listed, required, ready: BTreeSet::new() }
     }
 
@@ -37,15 +49,20 @@ impl Excuses {
     }
 
     /// Returns why a test that was skipped counts as failed; none if it may be.
-    pub(super) fn refusal(&self, skip: &Skip) -> Option<String> {
+    pub(super) fn refusal(&self, skip: &Skip, declared: Declared<'_>) -> Option<String> {
         let Skip { test, reason, lacks, optional } = skip;
-        // Several versions of one part may be called by the name of all.
-        let is_part = self.parts.iter().any(|part| part == lacks || lacks.starts_with(&format!("{part}-")));
-        if self.ready.contains(lacks) {
+        let (exact, part) = (self.parts.get(lacks), self.part(lacks));
+        if exact.is_some_and(|parts| parts.is_subset(&self.ready)) {
             Some(format!("{test} was skipped, and {lacks} is there: {reason}"))
+        } else if let (Some(parts), Some(declared)) = (part, declared)
+            && parts.is_disjoint(declared)
+        {
+            Some(format!(
+                "{test} was skipped for want of {lacks}, which its package does not name in `package.metadata.setpoint.parts`: {reason}"
+            ))
         } else if *optional {
             None
-        } else if !is_part && !self.listed.contains(lacks) {
+        } else if part.is_none() && !self.listed.contains(lacks) {
             let what = if lacks.is_empty() { "something" } else { lacks };
             Some(format!(
                 "{test} was skipped for want of {what}, which tests.toml does not list as `without`: {reason}"
@@ -53,6 +70,13 @@ impl Excuses {
         } else {
             self.required.then(|| format!("{test} was skipped, and parts are required: {reason}"))
         }
+    }
+
+    /// The parts of a name. Several versions of one part may be called by the name of all.
+    fn part(&self, name: &str) -> Option<&BTreeSet<String>> {
+        let is_family = |part: &str| name.strip_prefix(part).is_some_and(|rest| rest.starts_with('-'));
+        let family = || Some(self.parts.iter().rfind(|(part, _)| is_family(part))?.1);
+        self.parts.get(name).or_else(family)
     }
 }
 
@@ -62,46 +86,79 @@ mod tests {
 
     use super::*;
 
+    const TABLE: &str = r#"
+        debian.suites = []
+        part = [
+            { name = "etcd", groups = ["storage"], source.found = { programs = [], variable = "" } },
+            { name = "consul", groups = ["consuls"], source.found = { programs = [], variable = "" } },
+            { name = "dataplaneapi", groups = ["consuls"], source.found = { programs = [], variable = "" } },
+        ]
+    "#;
+
     fn skip(lacks: &str, optional: bool) -> Skip {
         Skip { test: "a::b".into(), reason: "no Go".into(), lacks: lacks.into(), optional }
     }
 
-    fn excuses(required: bool) -> Excuses {
-        let names = |name: &str| BTreeSet::from([name.to_owned()]);
-        let mut excuses = Excuses::new(names("etcd"), names("root"), required);
-        excuses.parts.insert("consul".to_owned());
-        let there = PartStatus {
-            name: "consul".into(),
+    fn excuses(required: bool, ready: &[&str]) -> Excuses {
+        let mut excuses = Excuses::new(&toml::from_str(TABLE).unwrap(), ["root".to_owned()].into(), required);
+        let there = |name: &&str| PartStatus {
+            name: (*name).into(),
             version: None,
             state: PartState::Ready,
             path: None,
             why: None,
             optional: true,
         };
-        excuses.note(&Manifest { parts: vec![there] });
+        excuses.note(&Manifest { parts: ready.iter().map(there).collect() });
         excuses
     }
 
     #[test]
     fn a_test_is_skipped_for_want_of_a_part_or_of_what_is_listed_unless_these_are_required() {
-        for lacks in ["etcd", "etcd-3.5", "root"] {
-            assert_eq!(excuses(false).refusal(&skip(lacks, false)), None, "{lacks}");
-            let refusal = excuses(true).refusal(&skip(lacks, false));
+        for lacks in ["etcd", "etcd-3.5", "storage", "root"] {
+            assert_eq!(excuses(false, &["consul"]).refusal(&skip(lacks, false), None), None, "{lacks}");
+            let required = excuses(true, &["consul"]);
+            let refusal = required.refusal(&skip(lacks, false), None);
             assert_eq!(refusal.as_deref(), Some("a::b was skipped, and parts are required: no Go"));
-            assert_eq!(excuses(true).refusal(&skip(lacks, true)), None, "{lacks}");
+            assert_eq!(required.refusal(&skip(lacks, true), None), None, "{lacks}");
         }
     }
 
     #[test]
     fn a_test_that_is_skipped_for_anything_else_or_for_what_is_there_has_failed() {
         for required in [false, true] {
-            let refusal = |lacks: &str| excuses(required).refusal(&skip(lacks, false)).unwrap();
+            let refusal =
+                |lacks: &str| excuses(required, &["consul"]).refusal(&skip(lacks, false), None).unwrap();
             assert!(
                 refusal("luck").contains("for want of luck, which tests.toml does not list"),
                 "{required}"
             );
             assert!(refusal("").contains("for want of something, which"), "{required}");
             assert_eq!(refusal("consul"), "a::b was skipped, and consul is there: no Go");
+        }
+    }
+
+    #[test]
+    fn a_group_is_there_when_all_its_parts_are() {
+        let refusal = |ready: &[&str]| excuses(false, ready).refusal(&skip("consuls", false), None);
+        assert_eq!(refusal(&["consul"]), None);
+        let both = refusal(&["consul", "dataplaneapi"]);
+        assert_eq!(both.as_deref(), Some("a::b was skipped, and consuls is there: no Go"));
+    }
+
+    /// Whether the part happens to be made by then makes no difference.
+    #[test]
+    fn a_test_that_is_skipped_for_a_part_that_its_package_does_not_declare_has_failed() {
+        for declared in [BTreeSet::new(), ["etcd".to_owned()].into()] {
+            for (lacks, optional) in [("consul", false), ("consuls", false), ("dataplaneapi-2.9", true)] {
+                let refusal = excuses(false, &[]).refusal(&skip(lacks, optional), Some(&declared));
+                assert!(refusal.unwrap().contains("its package does not name in"), "{lacks}");
+            }
+            assert_eq!(excuses(false, &[]).refusal(&skip("root", false), Some(&declared)), None);
+        }
+        let declared = ["dataplaneapi".to_owned()].into();
+        for lacks in ["consuls", "dataplaneapi", "dataplaneapi-2.9"] {
+            assert_eq!(excuses(false, &[]).refusal(&skip(lacks, false), Some(&declared)), None, "{lacks}");
         }
     }
 }

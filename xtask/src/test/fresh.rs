@@ -24,7 +24,7 @@ use super::environment::Allowed;
 use super::interrupt;
 use super::limited::Watcher;
 use crate::parts::Apt;
-use crate::{console, exit, workspace};
+use crate::{console, exit, optimised, workspace};
 
 const SCRIPT: &str = include_str!("fresh.sh");
 /// The smallest Debian: what every one has, and apt.
@@ -128,6 +128,9 @@ pub(super) fn run(args: &super::Args, what: What, closing_line: &Arc<Mutex<Strin
     // After the closing line of the tests nothing follows.
     if what == What::Demo {
         eprintln!("fresh: {status} after {}", console::human(started.elapsed()));
+        if status.success() {
+            optimised::judge(&root.join("setpoint/target/release/setpoint"))?;
+        }
     }
     outcome(what, begun.exists(), status)
 }

@@ -52,7 +52,7 @@ pub(crate) struct Args {
 }
 
 /// How test binaries are run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Runner {
     /// What tests see of the machine; all of it if there is none.
     pub(crate) environment: Option<Environment>,

@@ -1,9 +1,10 @@
 //! Tests that take too long: what takes more than a minute alone belongs into `cargo xtask soak`.
 //!
 //! ```text
-//! slow beside others, in a run with `--jobs 1` and no load ──▶ once more, quite alone ──▶ too long, or not
+//! slow beside others, in a run without a load ──▶ once more at its end, quite alone ──▶ too long, or not
 //! ```
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
@@ -21,12 +22,12 @@ pub(super) const ALONE: Duration = Duration::from_mins(1);
 pub(super) fn judge(
     runner: &Runner,
     binary: &Binary,
-    slow: impl IntoIterator<Item = String>,
+    slow: &BTreeSet<String>,
     limit: Duration,
     summary: &mut Summary,
 ) {
     for test in slow {
-        match time(runner, binary, &test) {
+        match time(runner, binary, test) {
             Ok(took) if took > limit => summary.fail(format!(
                 "{binary}: {test} takes {} alone: what takes more than {} belongs into `cargo xtask soak`",
                 console::human(took),
@@ -63,9 +64,9 @@ mod tests {
         let binary = Binary { package: "p".into(), folder: folder.clone(), target: "test all".into(), path };
         let runner = Runner { environment: None, limit: Duration::from_mins(1) };
         let mut summary = Summary::default();
-        judge(&runner, &binary, ["a::b".to_owned()], Duration::from_mins(1), &mut summary);
+        judge(&runner, &binary, &["a::b".to_owned()].into(), Duration::from_mins(1), &mut summary);
         assert_eq!(summary.tally.failed, 0, "{summary:?}");
-        judge(&runner, &binary, ["a::c".to_owned()], Duration::from_millis(10), &mut summary);
+        judge(&runner, &binary, &["a::c".to_owned()].into(), Duration::from_millis(10), &mut summary);
         assert_eq!(summary.tally.failed, 1, "{summary:?}");
         assert!(summary.tally.failures[0].starts_with("p: test all: a::c takes "), "{summary:?}");
         let asked = fs::read_to_string(folder.join("asked")).unwrap();

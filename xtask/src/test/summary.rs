@@ -16,7 +16,7 @@ use anyhow::Result;
 use setpoint_testutils::skips::Skip;
 
 use super::build::Binary;
-use super::excuses::Excuses;
+use super::excuses::{Declared, Excuses};
 use super::limited::Runner;
 use super::tally::Tally;
 use crate::console;
@@ -61,16 +61,17 @@ impl Summary {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = line.to_string();
     }
 
-    /// Takes in what some tests came to. A test that was skipped without an excuse has failed.
-    pub(super) fn take(&mut self, ran: Ran, excuses: &Excuses) {
+    /// Takes in what some tests came to, which may use these parts. A test that was skipped without an excuse has failed.
+    pub(super) fn take(&mut self, ran: Ran, excuses: &Excuses, declared: Declared<'_>) {
         let Ran { tally, slow, skips, .. } = ran;
         let passed = tally.passed;
         self.tally.absorb(tally);
         self.slow.extend(slow);
         match skips {
             Ok(skips) => {
-                self.tally.skip(&skips, |skip| excuses.refusal(skip), passed);
-                self.skips.extend(skips.into_iter().filter(|skip| excuses.refusal(skip).is_none()));
+                let refusal = |skip: &Skip| excuses.refusal(skip, declared);
+                self.tally.skip(&skips, refusal, passed);
+                self.skips.extend(skips.into_iter().filter(|skip| refusal(skip).is_none()));
             }
             Err(error) => self.fail(format!("can't read which tests were skipped: {error}")),
         }
@@ -84,9 +85,7 @@ impl Summary {
             println!("skipped: {}: {}", skip.test, skip.reason.replace('\n', "\n  "));
         }
         for slow in &self.slow {
-            println!(
-                "slow: {slow}: more than 60 s beside others; with `--jobs 1`, what takes that alone has failed"
-            );
+            println!("slow: {slow}: more than 60 s beside others");
         }
         let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
         for failure in &self.tally.failures {
@@ -231,7 +230,7 @@ mod tests {
         std::fs::write(&file, "every_name_is_drawn: graphviz not installed\n").unwrap();
         let mut summary = Summary::default();
         let script = "echo 'running 3 tests'; echo 'test result: ok. 3 passed; 0 failed; 0 ignored'";
-        summary.take(ran(script, &file), &Excuses::default());
+        summary.take(ran(script, &file), &Excuses::default(), None);
         assert_eq!(summary.tally.to_string(), "3 passed, 1 failed, 0 skipped");
         assert!(summary.tally.failures[0].starts_with("can't read which tests were skipped"), "{summary:?}");
         assert!(!file.exists(), "the next round starts anew");
@@ -247,7 +246,7 @@ mod tests {
     }
 
     fn run(summary: &mut Summary, script: &str) {
-        summary.take(ran(script, Path::new("/nonexistent/skips")), &Excuses::default());
+        summary.take(ran(script, Path::new("/nonexistent/skips")), &Excuses::default(), None);
     }
 
     /// Runs a script in the place of a test binary.

@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_haproxy::model::Version;
 use setpoint_testutils::part;
 use sha2::{Digest, Sha256};
-
-use crate::workspace;
+use xtask::workspace;
 
 /// What HAProxy says of one text.
 #[derive(Clone, Debug, Deserialize, Serialize)]

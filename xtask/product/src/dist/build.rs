@@ -5,8 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
-
-use crate::workspace;
+use xtask::workspace;
 
 /// Links the C library in.
 const CRT_STATIC: &str = "-C target-feature=+crt-static";
@@ -15,17 +14,23 @@ const CRT_STATIC: &str = "-C target-feature=+crt-static";
 ///
 /// Paths of this machine are left out of it, so that another machine builds the same.
 pub(crate) fn build(target: &str) -> Result<PathBuf> {
-    let mut flags = vec![std::env::var("RUSTFLAGS").unwrap_or_default(), CRT_STATIC.to_owned()];
+    let mut command = command(target);
+    let output = command.stderr(Stdio::inherit()).output().context("can't run `cargo build`")?;
+    ensure!(output.status.success(), "`cargo build` for {target} failed");
+    let messages = String::from_utf8_lossy(&output.stdout);
+    executable(&messages).with_context(|| format!("`cargo build` for {target} made no binary"))
+}
+
+/// The command that builds it, with flags that are the same whoever calls it.
+fn command(target: &str) -> Command {
+    let mut flags = vec![CRT_STATIC.to_owned()];
     for (from, to) in [(cargo_home(), "/cargo"), (Some(workspace::root()), "/setpoint")] {
         flags.extend(from.map(|from| format!("--remap-path-prefix={}={to}", from.display())));
     }
     let mut command = workspace::cargo();
     command.args(["build", "--locked", "--package", "setpoint", "--profile", "dist", "--target", target]);
-    command.arg("--message-format=json-render-diagnostics").env("RUSTFLAGS", flags.join(" ").trim());
-    let output = command.stderr(Stdio::inherit()).output().context("can't run `cargo build`")?;
-    ensure!(output.status.success(), "`cargo build` for {target} failed");
-    let messages = String::from_utf8_lossy(&output.stdout);
-    executable(&messages).with_context(|| format!("`cargo build` for {target} made no binary"))
+    command.arg("--message-format=json-render-diagnostics").env("RUSTFLAGS", flags.join(" "));
+    command
 }
 
 /// What cargo says of something that it built.
@@ -108,6 +113,34 @@ mod tests {
 {"reason":"build-finished","success":true}"#;
         assert_eq!(executable(messages), Some(PathBuf::from("/t/dist/setpoint")));
         assert_eq!(executable("no json"), None);
+    }
+
+    #[test]
+    fn a_release_is_built_with_the_same_flags_whatever_the_callers_are() {
+        const STRANGE: &str = "-C target-cpu=native";
+        let flags = |name: &str| {
+            let command = command("x86_64-unknown-linux-gnu");
+            let set = command.get_envs().find(|(known, _)| *known == name);
+            set.and_then(|(_, value)| Some(value?.to_string_lossy().into_owned()))
+        };
+        let found = flags("RUSTFLAGS").unwrap();
+        assert!(found.starts_with(CRT_STATIC) && !found.contains(STRANGE), "{found}");
+        // A caller has flags of its own in a process of its own.
+        if std::env::var_os("RUSTFLAGS").is_none() {
+            let name = "dist::build::tests::a_release_is_built_with_the_same_flags_whatever_the_callers_are";
+            let mut again = Command::new(std::env::current_exe().unwrap());
+            again.args(["--exact", name]).env("RUSTFLAGS", STRANGE).env("CARGO_ENCODED_RUSTFLAGS", STRANGE);
+            let output = again.output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+        } else {
+            assert_eq!(flags("CARGO_ENCODED_RUSTFLAGS"), None, "it would count instead");
+            assert!(
+                workspace::cargo()
+                    .get_envs()
+                    .any(|(name, set)| name == "CARGO_ENCODED_RUSTFLAGS" && set.is_none())
+            );
+        }
     }
 
     #[test]

@@ -11,8 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value as Json;
 use setpoint_haproxy::model::{ObjectKind, Version};
-
-use crate::workspace;
+use xtask::workspace;
 
 /// Arguments of `cargo xtask schema`.
 #[derive(Debug, clap::Args)]

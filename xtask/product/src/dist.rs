@@ -22,8 +22,7 @@ use setpoint_dist::verify::{self, Checker, Sources, Trial};
 use setpoint_dist::{
     Artefacts, Bill, Compression, Documents, Elf, Machine, Packing, Release, Staging, checksums,
 };
-
-use crate::{console, workspace};
+use xtask::{console, optimised, workspace};
 
 /// Arguments of `cargo xtask dist`.
 #[derive(Debug, clap::Args)]
@@ -51,9 +50,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-/// The most bytes that the optimised binary may have.
-const LARGEST: u64 = 40_000_000;
 
 /// What was made for one target.
 struct Made {
@@ -191,18 +187,9 @@ fn build_static(target: &str) -> Result<PathBuf> {
     if !elf.is_static() {
         bail!("{} is not static: it needs {}", binary.display(), elf.needed.join(", "));
     }
-    let size = std::fs::metadata(&binary).context("can't look at the binary")?.len();
-    fits(size).with_context(|| format!("{} is too large", binary.display()))?;
+    optimised::judge(&binary)?;
     progress(format_args!("built for {target} in {}", console::human(started.elapsed())));
     Ok(binary)
-}
-
-/// Refuses a binary that is larger than people are promised.
-fn fits(size: u64) -> Result<()> {
-    if size > LARGEST {
-        bail!("it has {size} bytes, and may have {LARGEST}");
-    }
-    Ok(())
 }
 
 /// Lets a binary that runs here write the documents, which are the same for all targets.
@@ -310,13 +297,6 @@ mod tests {
         assert!(runs_here("x86_64-unknown-linux-musl", host));
         assert!(!runs_here("aarch64-unknown-linux-gnu", host));
         assert!(!runs_here("x86_64-apple-darwin", host));
-    }
-
-    #[test]
-    fn a_binary_of_more_than_forty_million_bytes_is_refused() {
-        assert!(fits(40_000_000).is_ok());
-        let message = fits(40_000_001).unwrap_err().to_string();
-        assert_eq!(message, "it has 40000001 bytes, and may have 40000000");
     }
 
     /// Runs the command with arguments.

@@ -9,8 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use setpoint_conformance::{Count, Difference, Kind, ONLY_HAPROXY, REASONS, Refused, Report, recordings};
 use setpoint_haproxy::model::Version;
-
-use crate::workspace;
+use xtask::workspace;
 
 /// Arguments of `cargo xtask conformance`.
 #[derive(Debug, clap::Args)]
@@ -113,7 +112,7 @@ fn dataplane(args: &Args) -> Result<ExitCode> {
             let folder = std::path::absolute(folder).with_context(|| folder.display().to_string())?;
             command.env("SETPOINT_RECORDINGS", folder);
         }
-        let code = crate::soak::one_test_with(command, PACKAGE, test, |line| {
+        let code = xtask::one_test::run_with(command, PACKAGE, test, |line| {
             let Ok(counts) = serde_json::from_str::<serde_json::Value>(line) else {
                 // What the test runner says is no line of JSON.
                 return !args.json;
