@@ -182,6 +182,11 @@ impl ItemState {
         self
     }
 
+    /// Says that the item was made here: it is deleted in the end.
+    pub fn own(&mut self) {
+        self.metadata.set(ItemMetadata { ownership: Ownership::Owned, ..self.metadata.get() });
+    }
+
     /// Sets whether the item may not be deleted. The engine keeps this and does not act on it: its caller does.
     pub fn protect(&mut self, protected: bool) {
         self.protected = protected;

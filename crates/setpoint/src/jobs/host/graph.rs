@@ -37,15 +37,13 @@ fn transition(set: &mut Set, report: Report) -> Result<Drawing, CliError> {
     progress::name_slow_checks(&host, report);
     set::recognise(&host, &mut snapshot.graph, Some(set.intended()));
     set.adjust(&host, &mut snapshot.graph)?;
-    host.set_unwanted(set::unwanted(&snapshot.graph, Some(set.intended())));
+    host.set_unwanted(set.unwanted(&snapshot.graph));
     let engine = Engine::new(registry(&host)).retrying_now();
     let all = setpoint_engine::Selection::all();
-    let refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &all));
-    for (item, why) in &refreshed.unreadable {
-        report.warn(&format!("{item} can't be read: {why}"));
-    }
+    let mut refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &all));
+    set.adjust_read(&mut snapshot.graph, &mut refreshed)?;
     let intended = Some(Cow::Borrowed(set.intended()));
-    let Readable { selection, intended, .. } =
+    let Readable { selection, intended, unreadable } =
         unreadable::leave(&engine, &snapshot.graph, intended, all, &unreadable::errors(&refreshed))?;
     let plan = engine.plan(Some(&snapshot.graph), intended.as_deref(), &selection, Timestamp::now())?;
     let there: CurrentGraph = present(&snapshot.graph);

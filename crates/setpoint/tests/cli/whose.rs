@@ -1,0 +1,129 @@
+//! Whose something is: what a person brought about is never undone, replaced or forgotten, whatever failed, was killed, or was
+//! called differently before.
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+
+use crate::processes::Processes;
+use crate::sandbox::{Sandbox, eventually};
+
+/// A command that brings a directory about, waits as long as there is a file `slow`, and is applied again with another file.
+fn database(name: &str, version: u32, check: &str) -> String {
+    format!(
+        "files: {{v: {{content: '{version}'}}}}
+commands:
+  {name}: {{{check}apply: 'mkdir -p db; touch at; while test -e slow && test -e site.yaml; do sleep 0.05; done',
+    undo: rm -rf db, redo_on: [file.v]}}
+"
+    )
+}
+
+#[test]
+fn a_command_whose_run_was_killed_is_known_by_its_new_name_and_not_undone() {
+    for check in ["check: test -d db, ", ""] {
+        for watches in [false, true] {
+            let sandbox = Sandbox::new(&database("a", 1, check));
+            sandbox.ok(&["apply", "--yes"]);
+            sandbox.write("db/rows", "precious");
+            sandbox.write("slow", "");
+            fs::remove_file(sandbox.path("at")).unwrap();
+            sandbox.declare(&database("a", 2, check));
+            let mut applying = sandbox.start(&["apply", "--yes"]);
+            eventually("it is applied again", || sandbox.path("at").exists());
+            applying.signal(Signal::SIGKILL);
+            let _ = applying.child.wait();
+            fs::remove_file(sandbox.path("slow")).unwrap();
+            sandbox.declare(&database("b", 2, check));
+            let plan = sandbox.ok(&["plan"]);
+            assert!(plan.contains("command/a") && !plan.contains("its `undo` is run"), "{check:?}: {plan}");
+            if watches {
+                let mut watching = sandbox.start(&["watch"]);
+                eventually("it is known by its new name", || {
+                    sandbox.ok(&["state", "list"]).contains("command/b\n")
+                });
+                watching.signal(Signal::SIGTERM);
+                assert_eq!(watching.wait(), 0, "{}", watching.log());
+            } else {
+                sandbox.ok(&["apply", "--yes"]);
+            }
+            assert_eq!(sandbox.read("db/rows"), "precious", "{check:?}");
+            let list = sandbox.ok(&["state", "list"]);
+            assert!(list.contains("command/b\n") && !list.contains("command/a"), "{list}");
+            assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_made_by_a_new_name_as_long_as_nobody_can_say_what_became_of_the_old_one() {
+    let manifest = |name: &str| {
+        format!(
+            "commands:\n  {name}: {{check: 'test ! -e stuck || {{ sleep 9; }}; test -d db', check_timeout: 200ms, \
+             apply: 'mkdir db; touch at; while test -e slow && test -e site.yaml; do sleep 0.05; done', undo: rm -rf db}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&manifest("a"));
+    sandbox.write("slow", "");
+    let mut applying = sandbox.start(&["apply", "--yes"]);
+    eventually("it is applied", || sandbox.path("at").exists());
+    applying.signal(Signal::SIGKILL);
+    let _ = applying.child.wait();
+    fs::remove_file(sandbox.path("slow")).unwrap();
+    sandbox.write("db/rows", "precious");
+    sandbox.write("stuck", "");
+    sandbox.declare(&manifest("b"));
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(refused.code(), 1, "{}{}", refused.out(), refused.err());
+    let said = format!("{}{}", refused.out(), refused.err());
+    assert!(said.contains("it was called command/a before, which can't be read"), "{said}");
+    fs::remove_file(sandbox.path("stuck")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.ok(&["state", "list"]), "command/b\n");
+    assert_eq!(sandbox.read("db/rows"), "precious");
+}
+
+#[test]
+fn a_protected_file_has_another_name_also_after_a_run_that_was_killed() {
+    let manifest = |name: &str, version: u32| {
+        format!(
+            "files: {{{name}: {{path: f, content: '{version}', prevent_destroy: true}}}}
+commands: {{slow: {{apply: 'touch at; while test -e slow && test -e site.yaml; do sleep 0.05; done', redo_on: [file.{name}]}}}}
+"
+        )
+    };
+    let sandbox = Sandbox::new(&manifest("a", 1));
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_file(sandbox.path("at")).unwrap();
+    sandbox.write("slow", "");
+    sandbox.declare(&manifest("a", 2));
+    let mut applying = sandbox.start(&["apply", "--yes"]);
+    eventually("it is applied again", || sandbox.path("at").exists());
+    applying.signal(Signal::SIGKILL);
+    let _ = applying.child.wait();
+    fs::remove_file(sandbox.path("slow")).unwrap();
+    sandbox.declare(&manifest("b", 2));
+    sandbox.ok(&["apply", "--yes"]);
+    let list = sandbox.ok(&["state", "list"]);
+    assert!(list.contains("file/b  (protected)") && !list.contains("file/a"), "{list}");
+}
+
+#[test]
+fn what_two_commands_bring_about_is_not_undone_as_long_as_one_of_them_is_declared() {
+    let command = "{check: test -d db, apply: mkdir db, undo: rm -rf db}";
+    let sandbox = Sandbox::new(&format!("commands: {{a: {command}}}\n"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&format!("commands: {{a: {command}, b: {command}}}\n"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("db/rows", "precious");
+    sandbox.declare(&format!("commands: {{b: {command}}}\n"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("db/rows"), "precious");
+    assert_eq!(sandbox.ok(&["state", "list"]), "command/b\n");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert!(!sandbox.path("db").exists());
+}
+
+/// A file, and a process whose log is that file.
+const TAKEN_OVER: &str = "files: {app: {path: app.log, content: \"ours\\n\", adopt: true}}\n";
+const LOGGED_TO: &str = "processes: {app: {command: [sleep, '1000'], log: app.log, adopt: true}}\n";
