@@ -295,7 +295,10 @@ fn record_drift(
     state.drift = Some(Box::new(drift));
     state.since = now;
     match found {
-        None => state.presence = Presence::Absent,
+        None => {
+            state.presence = Presence::Absent;
+            current.shared_mut().lost.insert(item.clone());
+        }
         Some(found) => {
             let path = current.path_at(slot);
             // The same reference in the same place: such a put is never refused.

@@ -338,6 +338,8 @@ pub struct PlanningState {
     pub(crate) open: FxHashSet<ItemRef>,
     /// Items that were found different and not brought to their intended state.
     pub(crate) dirty: FxHashSet<ItemRef>,
+    /// Items that were found to be gone since the last run.
+    pub(crate) lost: FxHashSet<ItemRef>,
     /// Intended items that are not there, since when and why in one word.
     pub(crate) waiting: FxHashMap<ItemRef, Waiting>,
     pub(crate) wake: Option<Arc<Wake>>,

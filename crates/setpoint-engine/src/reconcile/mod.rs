@@ -130,6 +130,7 @@ impl Engine {
             }
             engine = later.as_ref().unwrap_or(first);
         }
+        current.shared_mut().lost.clear();
         current.shared_mut().own = Some((current.id(), current.revision()));
         current.shared_mut().intended = Some((intended.id(), intended.revision()));
         if let Err(interruption) = flush(self, current).await {

@@ -109,6 +109,67 @@ commands: {{slow: {{apply: 'touch at; while test -e slow && test -e site.yaml; d
 }
 
 #[test]
+fn what_a_person_brought_about_after_a_failed_apply_is_theirs() {
+    let sandbox = Sandbox::new(
+        "commands: {db: {check: test -d db, apply: 'test -e ready && mkdir db', undo: rm -rf db}}\n",
+    );
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    fs::create_dir(sandbox.path("db")).unwrap();
+    sandbox.write("db/rows", "precious");
+    sandbox.write("ready", "");
+    // `apply` would fail where it is there already.
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.ok(&["state", "list"]), "command/db  (adopted)\n");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("db/rows"), "precious");
+}
+
+#[test]
+fn what_a_failed_apply_brought_about_is_ours() {
+    let sandbox = Sandbox::new(
+        "commands: {db: {check: test -d db, apply: 'mkdir -p db; test -e ready', undo: rm -rf db}}\n",
+    );
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    sandbox.write("ready", "");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.ok(&["state", "list"]), "command/db\n");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert!(!sandbox.path("db").exists());
+}
+
+#[test]
+fn what_a_person_brought_back_after_a_run_had_noted_that_it_is_gone_is_theirs() {
+    let sandbox = Sandbox::new(
+        "commands: {db: {check: test -d db, apply: 'test -e ready && mkdir db', undo: rm -rf db}}\n",
+    );
+    sandbox.write("ready", "");
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_dir(sandbox.path("db")).unwrap();
+    fs::remove_file(sandbox.path("ready")).unwrap();
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    fs::create_dir(sandbox.path("db")).unwrap();
+    sandbox.write("db/rows", "precious");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("db/rows"), "precious");
+}
+
+#[test]
+fn a_state_that_is_declared_in_the_place_of_another_and_holds_already_is_theirs() {
+    let manifest = |path: &str| {
+        format!("commands: {{db: {{check: test -d {path}, apply: mkdir {path}, undo: rm -rf {path}}}}}\n")
+    };
+    let sandbox = Sandbox::new(&manifest("db1"));
+    sandbox.ok(&["apply", "--yes"]);
+    fs::create_dir(sandbox.path("db2")).unwrap();
+    sandbox.write("db2/rows", "precious");
+    sandbox.declare(&manifest("db2"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("db2/rows"), "precious");
+}
+
+#[test]
 fn what_two_commands_bring_about_is_not_undone_as_long_as_one_of_them_is_declared() {
     let command = "{check: test -d db, apply: mkdir db, undo: rm -rf db}";
     let sandbox = Sandbox::new(&format!("commands: {{a: {command}}}\n"));
@@ -122,6 +183,36 @@ fn what_two_commands_bring_about_is_not_undone_as_long_as_one_of_them_is_declare
     assert_eq!(sandbox.ok(&["state", "list"]), "command/b\n");
     sandbox.ok(&["destroy", "--yes"]);
     assert!(!sandbox.path("db").exists());
+}
+
+#[test]
+fn another_check_is_asked_and_what_was_made_here_stays_ours() {
+    let manifest = |check: &str| {
+        format!("commands: {{db: {{check: '{check}', apply: 'mkdir -p db; touch db/x', undo: rm -rf db}}}}\n")
+    };
+    let sandbox = Sandbox::new(&manifest("test -d db"));
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_file(sandbox.path("db/x")).unwrap();
+    sandbox.declare(&manifest("test -e db/x"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert!(sandbox.path("db/x").exists());
+    sandbox.declare(&manifest("test -d db/"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.ok(&["state", "list"]), "command/db\n");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert!(!sandbox.path("db").exists());
+}
+
+#[test]
+fn what_could_not_be_undone_and_is_declared_again_is_not_applied_where_its_check_holds() {
+    let sandbox = Sandbox::new("commands: {db: {check: test -d db, apply: mkdir db, undo: rm db/lock}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    let declared = fs::read_to_string(sandbox.path("site.yaml")).unwrap();
+    sandbox.declare("");
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    sandbox.write("site.yaml", &declared);
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
 }
 
 /// A file, and a process whose log is that file.
