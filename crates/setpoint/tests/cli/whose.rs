@@ -218,3 +218,84 @@ fn what_could_not_be_undone_and_is_declared_again_is_not_applied_where_its_check
 /// A file, and a process whose log is that file.
 const TAKEN_OVER: &str = "files: {app: {path: app.log, content: \"ours\\n\", adopt: true}}\n";
 const LOGGED_TO: &str = "processes: {app: {command: [sleep, '1000'], log: app.log, adopt: true}}\n";
+
+#[test]
+fn the_original_of_a_file_that_becomes_a_log_is_back_before_anything_is_logged() {
+    let sandbox = Processes::new(TAKEN_OVER);
+    sandbox.write("app.log", "theirs\n");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("app.log"), "ours\n");
+    sandbox.declare(&LOGGED_TO.replace(", adopt: true", ""));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("app.log"), "theirs\n");
+    sandbox.declare(TAKEN_OVER);
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("app.log"), "ours\n");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("app.log"), "theirs\n");
+}
+
+#[test]
+fn what_somebody_wrote_into_a_file_is_kept_when_it_becomes_a_log() {
+    let sandbox = Processes::new(TAKEN_OVER);
+    sandbox.write("app.log", "theirs\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("app.log", "edited\n");
+    sandbox.declare(&LOGGED_TO.replace(", adopt: true", ""));
+    let applied = sandbox.run(&["apply", "--yes"]);
+    assert_eq!((applied.code(), sandbox.read("app.log").as_str()), (0, "theirs\n"), "{}", applied.err());
+    let kept = sandbox.ok(&["state", "kept"]);
+    let change =
+        kept.split_whitespace().find(|word| word.ends_with(".change")).unwrap_or_else(|| panic!("{kept}"));
+    assert_eq!(sandbox.ok(&["state", "kept", change]), "edited\n");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("app.log"), "theirs\n");
+    // One that Setpoint made is not emptied either.
+    let own = TAKEN_OVER.replace(", adopt: true", "").replace("app.log", "own.log");
+    sandbox.declare(&own);
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&LOGGED_TO.replace(", adopt: true", "").replace("app.log", "own.log"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("own.log"), "ours\n");
+    sandbox.ok(&["destroy", "--yes"]);
+}
+
+#[test]
+fn what_somebody_wrote_and_declared_after_the_state_forgot_an_item_is_kept_in_the_end() {
+    let manifest = |content: &str| format!("files: {{f: {{content: \"{content}\\n\", adopt: true}}}}\n");
+    let sandbox = Sandbox::new(&manifest("ours"));
+    sandbox.write("f", "theirs\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["state", "rm", "file.f"]);
+    sandbox.write("f", "newer\n");
+    sandbox.declare(&manifest("newer"));
+    sandbox.ok(&["apply", "--yes"]);
+    let destroyed = sandbox.run(&["destroy", "--yes"]);
+    assert_eq!(destroyed.code(), 0, "{}", destroyed.err());
+    let kept = sandbox.ok(&["state", "kept"]);
+    let mut names = kept.lines().filter_map(|line| line.split_whitespace().next());
+    let is_kept = names.any(|name| sandbox.ok(&["state", "kept", name]) == "newer\n");
+    assert!(is_kept || sandbox.read("f") == "newer\n", "{kept}");
+    assert!(destroyed.err().contains("state kept"), "{}", destroyed.err());
+}
+
+#[test]
+fn an_earlier_original_stays_kept_however_much_is_kept_later_and_a_notice_says_so() {
+    let manifest = "files: {f: {content: \"ours\\n\", adopt: true}}\n";
+    let sandbox = Sandbox::new(manifest);
+    sandbox.write("f", "theirs\n");
+    sandbox.ok(&["apply", "--yes"]);
+    // It is gone, which a run notes, and somebody writes another one.
+    fs::remove_file(sandbox.path("f")).unwrap();
+    sandbox.ok(&["apply", "--yes", "--refresh-only"]);
+    sandbox.write("f", "later\n");
+    let applied = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(applied.code(), 0, "{}", applied.err());
+    let kept = sandbox.ok(&["state", "kept"]);
+    let retired: Vec<&str> = kept.split_whitespace().filter(|word| word.ends_with(".original")).collect();
+    assert_eq!(retired.len(), 1, "{kept}");
+    assert!(applied.err().contains(retired[0]), "{}", applied.err());
+    assert_eq!(sandbox.ok(&["state", "kept", retired[0]]), "theirs\n");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("f"), "later\n");
+}
