@@ -160,6 +160,10 @@ pub(crate) async fn preview(
         warnings.push(String::from("the manifests declare nothing: everything goes"));
     }
     protect::check(manifest, current, &plan)?;
+    let ends = protect::changes(manifest, current).into_iter().filter(|(_, protected)| !protected);
+    warnings.extend(ends.map(|(item, _)| {
+        format!("{item} is not protected any more: it is declared without `prevent_destroy`")
+    }));
     if let Some(intended) = intended {
         moves::check(current, intended)?;
     }

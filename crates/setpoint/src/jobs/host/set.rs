@@ -48,7 +48,7 @@ impl Set {
     pub(crate) fn declared_digest(&self) -> Result<String, CliError> {
         match &self.digest {
             Some(digest) => Ok(digest.clone()),
-            None => planfile::digest(self.intended()),
+            None => planfile::digest(&self.manifest),
         }
     }
 
@@ -105,7 +105,7 @@ impl Set {
 
     /// Takes the digest of what is declared, before anything is added to it.
     pub(crate) fn take_digest(&mut self) -> Result<(), CliError> {
-        self.digest = Some(planfile::digest(self.intended())?);
+        self.digest = Some(planfile::digest(&self.manifest)?);
         Ok(())
     }
 
