@@ -266,6 +266,10 @@ impl Configurator<Command> for Commands {
         if cx.unfinished().is_some() {
             self.wait_for_orphan(cx, item).await?;
         }
+        // Where it runs is made anew first, and then it is asked. One that goes can't be asked, nor undone.
+        if item.check.is_some() && !self.host.is_unwanted(cx.item()) && self.host.lacks(item.cwd.as_ref()) {
+            return Ok(Observed::Absent);
+        }
         Ok(match self.check(cx, item).await? {
             Checked::Unknown => Observed::Unsupported,
             // A creation was cut off before it had done anything: somebody else brought it about.
