@@ -11,14 +11,17 @@ use setpoint_plan::{Action, Plan, Standing};
 use super::args::{GraphArgs, GraphFormat};
 use super::progress;
 use super::set::{self, Set};
-use super::unreadable::{self, Readable};
+use super::unreadable::{self, Readable, Unreadable};
 use crate::error::CliError;
 use crate::report::{Report, print};
 use crate::service::runtime;
 
 pub(crate) fn run(args: &GraphArgs, report: Report) -> Result<u8, CliError> {
     let mut set = Set::load(&args.set)?;
-    let drawing = if args.plan { transition(&mut set, report)? } else { Drawing::of(set.intended()) };
+    let (drawing, unreadable) = match args.plan {
+        true => transition(&mut set, report)?,
+        false => (Drawing::of(set.intended()), Vec::new()),
+    };
     let mut text = match args.format {
         GraphFormat::Dot => drawing.to_dot(),
         GraphFormat::Json => drawing.to_json().map_err(|error| CliError::Output(error.into()))?,
@@ -28,10 +31,11 @@ pub(crate) fn run(args: &GraphArgs, report: Report) -> Result<u8, CliError> {
         text.push('\n');
     }
     print(&text)?;
-    Ok(0)
+    unreadable::result(&unreadable).map(|()| 0)
 }
 
-fn transition(set: &mut Set, report: Report) -> Result<Drawing, CliError> {
+/// Draws a plan. Returns what can't be read as well.
+fn transition(set: &mut Set, report: Report) -> Result<(Drawing, Vec<Unreadable>), CliError> {
     let mut snapshot = set.read_state(report)?;
     let host = set.host(&snapshot.graph)?;
     progress::name_slow_checks(&host, report);
@@ -47,7 +51,7 @@ fn transition(set: &mut Set, report: Report) -> Result<Drawing, CliError> {
         unreadable::leave(&engine, &snapshot.graph, intended, all, &unreadable::errors(&refreshed))?;
     let plan = engine.plan(Some(&snapshot.graph), intended.as_deref(), &selection, Timestamp::now())?;
     let there: CurrentGraph = present(&snapshot.graph);
-    Ok(Drawing::transition(&there, set.intended(), &marks(&plan)))
+    Ok((Drawing::transition(&there, set.intended(), &marks(&plan)), unreadable))
 }
 
 /// What the plan knows better than a comparison of the two graphs.
