@@ -194,7 +194,8 @@ impl OpCx {
         self.0.again
     }
 
-    /// Returns whether the item was there before, by whomever, and was found to be gone: it is created again.
+    /// Returns whether the item was there before, by whomever, and was found to be gone since the last run: it is created again.
+    /// What an earlier run has found to be gone may have been brought about by somebody else meanwhile.
     pub fn was_lost(&self) -> bool {
         self.0.was_lost
     }

@@ -46,7 +46,7 @@ pub struct Refreshed {
     pub read: usize,
     /// Those that are not as the engine left them, by reference.
     pub drifted: Vec<Drifted>,
-    /// Those that could not be read, and why, by reference.
+    /// Those that could not be read, and why, by reference: also those of which nobody knows how their last operation ended.
     pub unreadable: Vec<(ItemRef, OpError)>,
 }
 
@@ -128,7 +128,7 @@ impl Engine {
     ) -> Refreshed {
         let run = self.reading(current);
         crate::reconcile::update_index(current);
-        self.read_back_unknown(current, selection, &run).await;
+        let unknown = self.read_back_unknown(current, selection, &run).await;
         read_already.sort_by(|a, b| a.was.reference().cmp(b.was.reference()));
         let mut already = read_already.into_iter().peekable();
         let (mut readings, mut rest) = (Vec::new(), Vec::new());
@@ -145,7 +145,7 @@ impl Engine {
             readings.extend(self.read_items(rest).await);
             readings.sort_by(|a, b| a.was.reference().cmp(b.was.reference()));
         }
-        self.record_drift(current, readings)
+        self.record_drift(current, readings, unknown)
     }
 
     /// The selected items that can be read: those that are there, by reference.
@@ -187,10 +187,17 @@ impl Engine {
         reads.buffered(self.concurrency()).collect().await
     }
 
-    fn record_drift(&self, current: &mut CurrentGraph, readings: Vec<Reading>) -> Refreshed {
-        let mut refreshed = Refreshed::default();
+    /// Takes over what was read, and those of which nobody knows how their last operation ended and that could not be read.
+    fn record_drift(
+        &self,
+        current: &mut CurrentGraph,
+        readings: Vec<Reading>,
+        unknown: Vec<(ItemRef, OpError)>,
+    ) -> Refreshed {
         let unreadable = readings.iter().filter(|reading| reading.observed.is_err());
-        let doubtful = standing_on(current, unreadable.map(|reading| reading.was.reference()));
+        let unreadable = unreadable.map(|reading| reading.was.reference());
+        let doubtful = standing_on(current, unreadable.chain(unknown.iter().map(|(item, _)| item)));
+        let mut refreshed = Refreshed { unreadable: unknown, ..Refreshed::default() };
         for Reading { was, observed } in readings {
             let item = was.reference().clone();
             let found = match observed {
@@ -216,6 +223,7 @@ impl Engine {
             let contested = record_drift(current, &item, found.as_ref(), self.clock().now());
             refreshed.drifted.push(Drifted { item, was, found, contested });
         }
+        refreshed.unreadable.sort_by(|(a, _), (b, _)| a.cmp(b));
         refreshed
     }
 
@@ -287,7 +295,10 @@ fn record_drift(
     state.drift = Some(Box::new(drift));
     state.since = now;
     match found {
-        None => state.presence = Presence::Absent,
+        None => {
+            state.presence = Presence::Absent;
+            current.shared_mut().lost.insert(item.clone());
+        }
         Some(found) => {
             let path = current.path_at(slot);
             // The same reference in the same place: such a put is never refused.

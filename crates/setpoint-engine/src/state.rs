@@ -182,6 +182,11 @@ impl ItemState {
         self
     }
 
+    /// Says that the item was made here: it is deleted in the end.
+    pub fn own(&mut self) {
+        self.metadata.set(ItemMetadata { ownership: Ownership::Owned, ..self.metadata.get() });
+    }
+
     /// Sets whether the item may not be deleted. The engine keeps this and does not act on it: its caller does.
     pub fn protect(&mut self, protected: bool) {
         self.protected = protected;
@@ -333,6 +338,8 @@ pub struct PlanningState {
     pub(crate) open: FxHashSet<ItemRef>,
     /// Items that were found different and not brought to their intended state.
     pub(crate) dirty: FxHashSet<ItemRef>,
+    /// Items that were found to be gone since the last run.
+    pub(crate) lost: FxHashSet<ItemRef>,
     /// Intended items that are not there, since when and why in one word.
     pub(crate) waiting: FxHashMap<ItemRef, Waiting>,
     pub(crate) wake: Option<Arc<Wake>>,

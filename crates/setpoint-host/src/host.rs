@@ -387,6 +387,11 @@ impl Host {
         (noted != Some(&note) && !(noted.is_none() && note.known_by.is_none())).then_some(note)
     }
 
+    /// Returns whether the directory that something runs in is not there.
+    pub(crate) fn lacks(&self, cwd: Option<&RootPath>) -> bool {
+        matches!(self.directory_of(cwd), Err(FsError::Failed { errno: rustix::io::Errno::NOENT, .. }))
+    }
+
     /// Opens the directory that something runs in, so that it is that one whatever its path leads to later.
     pub(crate) fn directory_of(&self, cwd: Option<&RootPath>) -> Result<Cwd, FsError> {
         Ok(match cwd {

@@ -244,13 +244,16 @@ impl Execution<'_> {
     /// What the operation of a step gets to know of its item.
     fn inputs(&mut self, step: u32, returns: bool) -> OpInputs {
         let slot = slot(self.slots[step as usize]);
+        let lost = &self.current.shared().lost;
+        let was_lost =
+            !lost.is_empty() && self.current.reference_at(slot).is_some_and(|item| lost.contains(item));
         let Some(state) = self.current.state_at_mut(slot) else { return OpInputs::default() };
         OpInputs {
             unfinished: None,
             metadata: state.metadata.share(),
             again: state.reapply.is_needed(),
             returns,
-            was_lost: state.drift.as_ref().is_some_and(|drift| !drift.repaired),
+            was_lost,
         }
     }
 

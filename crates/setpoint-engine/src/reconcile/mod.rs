@@ -130,6 +130,7 @@ impl Engine {
             }
             engine = later.as_ref().unwrap_or(first);
         }
+        current.shared_mut().lost.clear();
         current.shared_mut().own = Some((current.id(), current.revision()));
         current.shared_mut().intended = Some((intended.id(), intended.revision()));
         if let Err(interruption) = flush(self, current).await {
@@ -253,13 +254,15 @@ impl Engine {
         Some(after(unfinished.started, limit))
     }
 
-    /// Reads back items of which nobody knows how an operation on them ended, where that can be done.
+    /// Reads back items of which nobody knows how an operation on them ended, where that can be done. Returns those that could not
+    /// be read, and why.
     pub(crate) async fn read_back_unknown(
         &self,
         current: &mut CurrentGraph,
         selection: &Selection,
         run: &Arc<RunShared>,
-    ) {
+    ) -> Vec<(ItemRef, OpError)> {
+        let mut unreadable = Vec::new();
         let open = current.shared().open.iter();
         let unknown = open.filter(|item| current.state(item).is_some_and(crate::ItemState::is_unknown));
         let unknown =
@@ -278,7 +281,13 @@ impl Engine {
             let unfinished = unfinished.map(|unfinished| unfinished.operation);
             let inputs = OpInputs { unfinished, metadata, ..OpInputs::default() };
             let cx = || OpCx::new(item.clone(), None, inputs.clone(), Arc::clone(run));
-            let Ok(mut observed) = self.read(&configurator, cx(), handle.clone()).await else { continue };
+            let mut observed = match self.read(&configurator, cx(), handle.clone()).await {
+                Ok(observed) => observed,
+                Err(why) => {
+                    unreadable.push((item, why));
+                    continue;
+                }
+            };
             // If it is not as it was, the modification may have come to its end.
             if let Some(target) =
                 target.filter(|_| !matches!(&observed, Observed::Present(f) if *f == handle))
@@ -289,6 +298,7 @@ impl Engine {
             }
             apply_reading(current, &item, observed, run.clock.now());
         }
+        unreadable
     }
 
     /// Reads an item; a panic or a time-out is an error.

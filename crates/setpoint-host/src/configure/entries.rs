@@ -164,7 +164,8 @@ pub(crate) async fn modify<E: Entries>(
         // A move that was done is not undone: what is left is tried again from there.
         if moves { OpError::new(error.to_string()) } else { untouched(&error) }
     };
-    if !is_there || !E::holds_same(old, new) {
+    // What was logged, or is to be added to, is never replaced.
+    if !is_there || !E::is_log(new) && !E::holds_same(old, new) {
         host.will_write(cx, E::digest(new)).await?;
         return replace(entries, cx, new).await.map_err(failed);
     }
@@ -336,6 +337,8 @@ async fn take_over<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<
         return host.adopt(cx, path, E::KIND, None, None).await;
     }
     let (known, earlier) = (known_original(entries, cx, new)?, Host::original_name(cx));
+    // Where the state has forgotten the item, what is there may be somebody's work that is declared by now.
+    let is_noted = known.is_some() && known == earlier;
     let kept = match &known {
         Some(name) => Some(name.clone()),
         None => keep_original(entries, new)?,
@@ -351,11 +354,14 @@ async fn take_over<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<
         let is_as_declared =
             || -> Result<bool, OpError> { Ok(entries.found(path).map_err(failed)? == Some(E::digest(new))) };
         // What is as declared is not written.
-        let wrote = if is_as_declared()? && known.is_none() { None } else { Some(E::digest(new)) };
+        let wrote = if is_as_declared()? && !is_noted { None } else { Some(E::digest(new)) };
         host.adopt(cx, path, E::KIND, Some(kept.clone()), wrote).await?;
         if let Some(earlier) = earlier.filter(|earlier| *earlier != kept) {
             // What is there now was written since: the other one is nobody's any more.
-            let _ = host.0.kept.retire(&earlier);
+            if let Ok(kept) = host.0.kept.retire(&earlier) {
+                let (item, path) = (cx.item().clone(), path.clone());
+                host.0.notices.add(Notice::Superseded { item, path, kept });
+            }
         }
         if is_as_declared()? {
             return change_access(entries, cx, new).await.map_err(failed);

@@ -30,6 +30,16 @@ pub enum Notice {
         /// Where the original is kept.
         kept: PathBuf,
     },
+    /// What was there before an item was taken over, and somebody wrote something else there since, which is taken over now: the
+    /// earlier one stays kept.
+    Superseded {
+        /// The item.
+        item: ItemRef,
+        /// Where it is.
+        path: RootPath,
+        /// Where the earlier original is kept.
+        kept: PathBuf,
+    },
     /// A file that was taken over had other names, which keep what it held.
     OtherNames {
         /// The item.
@@ -75,6 +85,13 @@ impl fmt::Display for Notice {
             Self::Stays { item, path, kept } => {
                 let print = Print(kept);
                 write!(f, "what was at {path} before {item} can't go back there, and stays kept: {print}")
+            }
+            Self::Superseded { item, path, kept } => {
+                let print = Print(kept);
+                write!(
+                    f,
+                    "{path} was written anew, and is what {item} takes over now; what was there before that stays kept: {print}"
+                )
             }
             Self::OtherNames { item, path } => write!(
                 f,

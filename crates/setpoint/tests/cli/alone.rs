@@ -163,3 +163,56 @@ fn the_second_signal_cancels_what_runs() {
     assert_eq!(apply.wait(), 1);
     assert!(start.elapsed() < Duration::from_mins(5), "it did not wait for the command");
 }
+
+/// A manifest with a root of its own, and a run of it that was killed while a command was applied.
+fn killed_in_a_root() -> Sandbox {
+    let sandbox = Sandbox::new("");
+    let manifest = "root: here\nfiles: {f: {content: x}}\ncommands: {slow: {apply: 'touch at; while test -e ../slow; do sleep 0.05; done', after: [file.f]}}\n";
+    sandbox.declare(manifest);
+    fs::create_dir(sandbox.path("here")).unwrap();
+    sandbox.write("slow", "");
+    let mut applying = sandbox.start(&["apply", "--yes"]);
+    eventually("it is applied", || sandbox.path("here/at").exists());
+    applying.signal(Signal::SIGKILL);
+    let _ = applying.child.wait();
+    fs::remove_file(sandbox.path("slow")).unwrap();
+    sandbox
+}
+
+#[test]
+fn a_copied_root_is_not_taken_over_before_a_run_that_was_cut_off_is_finished() {
+    let sandbox = killed_in_a_root();
+    let copy = || {
+        fs::create_dir(sandbox.path("there")).unwrap();
+        ["at", "f"]
+            .iter()
+            .for_each(|file| sandbox.write(&format!("there/{file}"), &sandbox.read(&format!("here/{file}"))));
+    };
+    copy();
+    let manifest = sandbox.read("site.yaml");
+    let moved = manifest.replace("root: here", "root: there");
+    sandbox.write("site.yaml", &moved);
+    let refused = sandbox.run(&["state", "relocate"]);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.err().contains("a run was cut off"), "{}", refused.err());
+    fs::remove_dir_all(sandbox.path("there")).unwrap();
+    sandbox.write("site.yaml", &manifest);
+    sandbox.ok(&["apply", "--yes"]);
+    copy();
+    sandbox.write("site.yaml", &moved);
+    sandbox.ok(&["state", "relocate"]);
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+}
+
+#[test]
+fn what_a_run_that_was_cut_off_left_is_not_forgotten_where_it_cannot_be_looked_for() {
+    let sandbox = killed_in_a_root();
+    fs::rename(sandbox.path("here"), sandbox.path("away")).unwrap();
+    for args in [&["state", "mv", "file.f", "file.g"][..], &["state", "rm", "file.f"]] {
+        let refused = sandbox.run(args);
+        assert_eq!(refused.code(), 1, "{args:?}: {}", refused.out());
+        assert!(refused.err().contains("a run was cut off"), "{args:?}: {}", refused.err());
+    }
+    assert!(sandbox.ok(&["state", "list"]).contains("its last operation was cut off"));
+    sandbox.ok(&["state", "rm", "--force", "file.f"]);
+}

@@ -290,3 +290,20 @@ fn watch_goes_on_where_its_output_has_no_room() {
     }
     assert!(watching.0.try_wait().unwrap().is_none(), "{}", sandbox.read("errors"));
 }
+
+#[test]
+fn a_directory_that_a_command_runs_in_is_made_anew_in_the_same_run() {
+    let manifest = "directories: {work: {}}\ncommands: {made: {check: test -e it, apply: touch it, undo: rm it, cwd: work}}\n";
+    let sandbox = Sandbox::new(manifest);
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_dir_all(sandbox.path("work")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["work", "work/it"]);
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+    // One that goes can't be undone without it: nobody says that it was.
+    fs::remove_dir_all(sandbox.path("work")).unwrap();
+    sandbox.declare("directories: {work: {}}\n");
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(refused.code(), 1, "{}", refused.out());
+    assert!(refused.err().contains("work"), "{}", refused.err());
+}

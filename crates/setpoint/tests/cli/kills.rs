@@ -4,9 +4,11 @@
 //!
 //! All tests run a sample; `cargo xtask soak host` runs thousands. `SETPOINT_KILLS` says how many, `SETPOINT_SEED` which.
 
+mod declared;
+mod root;
+mod row;
+
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -18,6 +20,9 @@ use base64::engine::general_purpose::STANDARD;
 use setpoint_testutils::wait::LIMIT;
 
 use crate::sandbox::{Sandbox, eventually};
+use declared::{Declared, KEPT};
+use root::kill_and_move_the_root;
+use row::kill_a_row_again_and_again;
 
 /// The next number of a simple random sequence.
 struct Random(u64);
@@ -39,46 +44,6 @@ impl Random {
     }
 }
 
-/// What a manifest declares, and what has to be there when it was applied.
-#[derive(Default)]
-struct Declared {
-    text: String,
-    /// Directories, files with what they hold, and links with what they point to.
-    directories: BTreeSet<String>,
-    contents: BTreeMap<String, String>,
-    links: BTreeMap<String, String>,
-    /// Files of which the permissions matter.
-    modes: BTreeMap<String, u32>,
-    /// Files of which only the existence matters.
-    others: BTreeSet<String>,
-    /// Processes by name, with what tells one definition from another.
-    processes: BTreeMap<String, String>,
-    /// Whether the file of [`KEPT`] may not be deleted.
-    protects: bool,
-}
-
-/// A file whose content is the round in which it was declared, and which is protected in some of them.
-const KEPT: &str = "top/kept";
-
-impl Declared {
-    fn file(&mut self, path: &str, content: &str) {
-        self.parents(path);
-        self.contents.insert(path.to_owned(), content.to_owned());
-    }
-
-    fn parents(&mut self, path: &str) {
-        for (at, _) in path.match_indices('/') {
-            self.directories.insert(path[..at].to_owned());
-        }
-    }
-
-    fn tree(&self) -> Vec<String> {
-        let all = self.directories.iter().chain(self.contents.keys()).chain(self.links.keys());
-        let all = all.chain(&self.others);
-        all.cloned().collect::<BTreeSet<String>>().into_iter().collect()
-    }
-}
-
 /// A host with things of somebody else on it.
 struct World {
     sandbox: Sandbox,
@@ -87,7 +52,12 @@ struct World {
     edits: RefCell<Vec<(String, String)>>,
     /// Where the two that are taken over and change places are.
     pair: Cell<Pair>,
+    /// Whether somebody's rows are in what the commands of [`STORES`] have made, and these were declared ever since.
+    has_rows: Cell<bool>,
 }
+
+/// Directories that commands make under changing names, one with a `check` and one without, and in which somebody writes rows.
+const STORES: [&str; 2] = ["stores/asked", "stores/bare"];
 
 /// Two things that are taken over and change places: only together, as one that moves does not take over what is there.
 #[derive(Clone, Copy, Default)]
@@ -101,12 +71,13 @@ struct Pair {
 const APPLY: [&str; 4] = ["apply", "--yes", "--lock-timeout", "30s"];
 
 /// What is there before Setpoint, and has to be in the end.
-const THEIRS: [(&str, &str); 7] = [
+const THEIRS: [(&str, &str); 8] = [
     ("marks/held", "theirs"),
     ("shared/mine", "theirs"),
     ("theirs/a0", "first\n"),
     ("theirs/a1", "second\n"),
     ("theirs/a2", "third\n"),
+    ("theirs/log", "logged before\n"),
     ("theirs/x", "of x\n"),
     ("theirs/y", "of y\n"),
 ];
@@ -120,10 +91,22 @@ const EDITED: [&str; 2] = ["theirs/e0", "theirs/e1"];
 /// A file that is declared now and then. Somebody writes one there when there is none.
 const SOLO: &str = "solo";
 
+impl Drop for World {
+    /// What it started ends with it, also where the test has failed.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.sandbox.declare("");
+            for args in [&["state", "unprotect", "file.kept"][..], &["destroy", "--yes"]] {
+                self.sandbox.run(args);
+            }
+        }
+    }
+}
+
 impl World {
     fn new() -> Self {
         let sandbox = Sandbox::new("");
-        for directory in ["marks", "shared", "theirs"] {
+        for directory in ["marks", "shared", "stores", "theirs"] {
             fs::create_dir(sandbox.path(directory)).unwrap();
         }
         for (path, content) in THEIRS {
@@ -138,170 +121,8 @@ impl World {
         }
         fs::set_permissions(sandbox.path("theirs/a0"), fs::Permissions::from_mode(0o604)).unwrap();
         let id = sandbox.root().file_name().unwrap().to_string_lossy().into_owned();
-        Self { sandbox, id, edits: RefCell::new(edits.into()), pair: Cell::default() }
-    }
-
-    /// What is there when nothing is declared.
-    fn nothing() -> Declared {
-        let mut declared = Declared::default();
-        for (path, content) in THEIRS {
-            declared.file(path, content);
-        }
-        let links = THEIR_LINKS.map(|(path, target)| (path.to_owned(), target.to_owned()));
-        declared.links.extend(links);
-        declared.others.extend(EDITED.map(str::to_owned));
-        declared.modes.insert("theirs/a0".to_owned(), 0o604);
-        declared
-    }
-
-    /// Directories that move, files that move between them and lie in undeclared ones, links, files and a directory that are
-    /// taken over, one with other permissions, files and links that take each other's places, a file that is called differently each time and one that is protected now and
-    /// then, commands that take a moment and fail if they were applied already, one that follows a file, and processes with logs.
-    fn declare(&self, random: &mut Random, round: u64) -> Declared {
-        let mut declared = Self::nothing();
-        let mut sections: BTreeMap<&str, String> = BTreeMap::new();
-        let mut add = |section: &'static str, item: String| {
-            let text = sections.entry(section).or_default();
-            writeln!(text, "  {item}").unwrap();
-        };
-        let mut places = vec![format!("deep/{}", random.below(2)), "top".to_owned()];
-        add("directories", "top:".to_owned());
-        declared.directories.insert("top".to_owned());
-        for name in ["one", "two"] {
-            if !random.one_in(4) {
-                let path = format!("top/{name}{}", random.below(2));
-                add("directories", format!("{name}: {{path: {path}}}"));
-                declared.directories.insert(path.clone());
-                places.push(path);
-            }
-        }
-        if random.one_in(2) {
-            add("directories", "shared: {adopt: true}".to_owned());
-            places.push("shared".to_owned());
-        }
-        for name in 0..6 {
-            if !random.one_in(4) {
-                let path = format!("{}/{}{name}", random.pick(&places), random.pick(&["f", "g"]));
-                let content = format!("{name} {}\n", if random.one_in(2) { round } else { 0 }).repeat(200);
-                add("files", format!("f{name}: {{path: {path}, content: {content:?}}}"));
-                declared.file(&path, &content);
-            }
-        }
-        // Directories in a row: each moves to where the next one is.
-        let first = random.below(4);
-        for name in 0..3 {
-            let (path, file) = (format!("row/{}", first + name), random.pick(&["f", "g"]));
-            add("directories", format!("r{name}: {{path: {path}}}"));
-            add("files", format!("r{name}: {{path: {path}/{file}, content: '{name}'}}"));
-            declared.file(&format!("{path}/{file}"), &name.to_string());
-        }
-        for name in 0..3 {
-            if random.one_in(2) {
-                let content = format!("ours {}\n", random.below(3));
-                let path = format!("theirs/a{name}");
-                let mode = random.one_in(2).then_some(0o640);
-                let access = mode.map_or_else(String::new, |mode: u32| format!(", mode: '0{mode:o}'"));
-                add("files", format!("a{name}: {{path: {path}, content: {content:?}, adopt: true{access}}}"));
-                declared.file(&path, &content);
-                // Permissions that are not declared any more stay as they are.
-                declared.modes.remove(&path);
-                declared.modes.extend(mode.map(|mode| (path, mode)));
-            }
-        }
-        if random.one_in(2) {
-            let target = format!("ours{}", random.below(2));
-            add("symlinks", format!("theirs: {{path: theirs/link, target: {target}, adopt: true}}"));
-            declared.links.insert("theirs/link".to_owned(), target);
-        }
-        let Pair { is_swapped, is_whole } = self.pair.get();
-        let takes_over = random.one_in(2);
-        let changes_places = takes_over && is_whole && random.one_in(2);
-        let is_swapped = is_swapped != changes_places;
-        self.pair.set(Pair { is_swapped, is_whole: is_whole && takes_over && !changes_places });
-        let takes_over = takes_over.then_some(("theirs", ", adopt: true", is_swapped));
-        let own = Some(("top", "", random.one_in(2)));
-        for (around, adopt, is_swapped) in [own, takes_over].into_iter().flatten() {
-            let (first, second) = if is_swapped { ("y", "x") } else { ("x", "y") };
-            for (name, place) in [("s0", first), ("s1", second)] {
-                let item = format!("{around}-{name}");
-                add("files", format!("{item}: {{path: {around}/{place}, content: {item}{adopt}}}"));
-                add("symlinks", format!("{item}: {{path: {around}/l{place}, target: {item}{adopt}}}"));
-                declared.file(&format!("{around}/{place}"), &item);
-                declared.links.insert(format!("{around}/l{place}"), item);
-            }
-        }
-        for (name, path) in EDITED.iter().enumerate() {
-            if random.one_in(2) {
-                let content = format!("ours {}\n", random.below(3));
-                add("files", format!("e{name}: {{path: {path}, content: {content:?}, adopt: true}}"));
-                declared.file(path, &content);
-            }
-        }
-        if random.one_in(2) {
-            let content = format!("solo {}\n", random.below(2));
-            add("files", format!("solo: {{path: {SOLO}, content: {content:?}}}"));
-            declared.file(SOLO, &content);
-        }
-        add("files", format!("n{}: {{path: top/named, content: named}}", random.below(3)));
-        declared.file("top/named", "named");
-        declared.protects = random.one_in(2);
-        add(
-            "files",
-            format!("kept: {{path: {KEPT}, content: '{round}', prevent_destroy: {}}}", declared.protects),
-        );
-        declared.file(KEPT, &round.to_string());
-        for name in 0..2 {
-            if random.one_in(2) {
-                let target = format!("f{}", random.below(6));
-                add("symlinks", format!("l{name}: {{path: top/l{name}, target: {target}}}"));
-                declared.links.insert(format!("top/l{name}"), target);
-            }
-        }
-        let id = &self.id;
-        for name in ["c0", "c1", "held"] {
-            if random.one_in(2) {
-                let (slow, undo) = (random.below(20), random.below(20));
-                add(
-                    "commands",
-                    format!(
-                        "{name}: {{env: {{KILLS_COMMAND: {id}}}, check: test -e marks/{name}, \
-                         apply: 'test ! -e marks/{name} || exit 9; sleep 0.0{slow:02}; touch marks/{name}', \
-                         undo: 'sleep 0.0{undo:02}; rm marks/{name}'}}"
-                    ),
-                );
-                declared.others.insert(format!("marks/{name}"));
-            }
-        }
-        let version = random.below(3);
-        add("files", format!("source: {{path: top/source, content: '{version}'}}"));
-        declared.file("top/source", &version.to_string());
-        add(
-            "commands",
-            format!(
-                "copy: {{env: {{KILLS_COMMAND: {id}}}, check: test -e copied, apply: 'sleep 0.005; cp top/source copied', \
-                 undo: rm -f copied, redo_on: [file.source]}}"
-            ),
-        );
-        declared.contents.insert("copied".to_owned(), version.to_string());
-        for name in ["p0", "p1"] {
-            if random.one_in(2) {
-                let version = random.below(2).to_string();
-                add(
-                    "processes",
-                    format!(
-                        "{name}: {{command: [sleep, '1000'], log: logs/{name}.log, \
-                         env: {{KILLS_PROCESS: '{id}/{name}/{version}'}}}}"
-                    ),
-                );
-                declared.processes.insert(name.to_owned(), version);
-                declared.others.insert(format!("logs/{name}.log"));
-                declared.directories.insert("logs".to_owned());
-            }
-        }
-        declared.text =
-            sections.iter().fold(String::new(), |text, (name, items)| text + name + ":\n" + items);
-        self.sandbox.declare(&declared.text);
-        declared
+        let edits = RefCell::new(edits.into());
+        Self { sandbox, id, edits, pair: Cell::default(), has_rows: Cell::default() }
     }
 
     /// Starts a command, and kills it after a while. Returns whether it was at work. What a command of the manifest had begun
@@ -344,6 +165,7 @@ impl World {
         if self.sandbox.path(SOLO).exists() {
             return;
         }
+        self.fail(false);
         self.sandbox.write(SOLO, "somebody's");
         let ran = self.sandbox.run(&APPLY);
         let output = format!("{when}: {}{}\n{}", ran.out(), ran.err(), declared.text);
@@ -381,7 +203,10 @@ impl World {
 
     /// Asserts that all is as it has to be.
     fn check(&self, declared: &Declared, when: &str) {
-        assert_eq!(self.sandbox.tree(), declared.tree(), "{when}\n{}", declared.text);
+        let (mut tree, is_rows) = (self.sandbox.tree(), |path: &String| path.ends_with("/rows"));
+        tree.retain(|path| !is_rows(path));
+        assert_eq!(tree, declared.tree(), "{when}\n{}", declared.text);
+        self.check_rows(when);
         for (path, content) in &declared.contents {
             assert_eq!(&self.sandbox.read(path), content, "{when}: {path}\n{}", declared.text);
         }
@@ -400,7 +225,40 @@ impl World {
         assert_eq!(self.marked("KILLS_PROCESS"), running, "{when}\n{}", declared.text);
     }
 
+    /// Lets the command that fails now and then do so, or not.
+    fn fail(&self, fails: bool) {
+        let path = self.sandbox.path(".fails");
+        if fails {
+            fs::write(path, "").unwrap();
+        } else {
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    /// Asserts that what the commands whose names change have made is there with what somebody wrote into it.
+    fn check_rows(&self, when: &str) {
+        if self.has_rows.get() {
+            for store in STORES {
+                assert_eq!(self.sandbox.read(&format!("{store}/rows")), "somebody's", "{when}");
+            }
+        }
+    }
+
+    /// Somebody mends what is remembered: gives an item another name, and looks after what was replaced. After a run that was cut
+    /// off, some of it is refused.
+    fn mend(&self, random: &mut Random, when: &str) {
+        let (from, to) = (format!("file.n{}", random.below(3)), format!("file.n{}", random.below(3)));
+        for args in [
+            &["state", "mv", &from, &to, "--lock-timeout", "30s"][..],
+            &["state", "accept", "--lock-timeout", "30s"],
+        ] {
+            let ran = self.sandbox.run(args);
+            assert!([0, 1, 64].contains(&ran.code()), "{when}: {args:?}: {}{}", ran.out(), ran.err());
+        }
+    }
+
     fn apply(&self, declared: &Declared, when: &str) {
+        self.fail(false);
         let ran = self.sandbox.run(&APPLY);
         assert_eq!(ran.code(), 0, "{when}: {}{}\n{}", ran.out(), ran.err(), declared.text);
         self.check(declared, &format!("{when}\n{}", ran.out()));
@@ -408,6 +266,8 @@ impl World {
             self.pair.set(Pair { is_whole: true, ..self.pair.get() });
         }
         assert_eq!(self.sandbox.ok(&["plan"]), "site: nothing to do.\n", "{when}\n{}", declared.text);
+        STORES.iter().for_each(|store| self.sandbox.write(&format!("{store}/rows"), "somebody's"));
+        self.has_rows.set(true);
     }
 }
 
@@ -448,8 +308,12 @@ fn kill_again_and_again(seed: u64, kills: u64) {
         assert!(round < 100 + 20 * kills, "only {killed} of {round} runs were killed in time");
         let when = format!("seed {seed}, round {round}");
         let declared = world.declare(&mut random, round);
+        world.fail(random.one_in(3));
         let args = match random.below(6) {
-            0 if !declared.protects => &["destroy", "--yes"][..],
+            0 if !declared.protects => {
+                world.has_rows.set(false);
+                &["destroy", "--yes"][..]
+            }
             1 => &["watch"],
             2 => &["apply", "--yes", "--replace", "file.source"],
             _ => &["apply", "--yes"],
@@ -463,7 +327,11 @@ fn kill_again_and_again(seed: u64, kills: u64) {
         if random.one_in(6) {
             world.write_where_nothing_is(&declared, &when);
         }
+        if random.one_in(4) {
+            world.mend(&mut random, &when);
+        }
         world.check_edits(&when);
+        world.check_rows(&when);
         // Not every time: several cut-off runs may follow each other.
         if random.one_in(3) {
             world.apply(&declared, &when);
@@ -473,6 +341,7 @@ fn kill_again_and_again(seed: u64, kills: u64) {
     world.apply(&declared, "in the end");
     world.sandbox.declare("");
     world.sandbox.ok(&["state", "unprotect", "file.kept"]);
+    world.has_rows.set(false);
     world.sandbox.ok(&["destroy", "--yes"]);
     world.check(&World::nothing(), "everything was destroyed");
     for path in EDITED {
@@ -481,62 +350,6 @@ fn kill_again_and_again(seed: u64, kills: u64) {
     }
     let done = format!(
         "soak host: {killed} runs killed, seed {seed}: nothing lost, nothing deleted that was not ours\n"
-    );
-    std::io::stdout().write_all(done.as_bytes()).unwrap();
-}
-
-/// Three directories in a row from this place on, each with a file, whose name changes with the place. After the last place
-/// comes the first one: with as many places as directories, they take each other's.
-fn row(first: u64, places: u64) -> String {
-    let (mut directories, mut files) = (String::new(), String::new());
-    for name in 0..3 {
-        let place = (first + name) % places;
-        writeln!(directories, "  d{name}: {{path: p{place}}}").unwrap();
-        let file = if first.is_multiple_of(2) { "even" } else { "odd" };
-        writeln!(files, "  f{name}: {{path: p{place}/{file}, content: ours {name}}}").unwrap();
-    }
-    format!("directories:\n{directories}files:\n{files}")
-}
-
-/// Directories with files of somebody else move in a row, one to where the next one was, and runs are killed one after the
-/// other.
-fn kill_a_row_again_and_again(seed: u64, places: u64, kills: u64) {
-    let mut random = Random(seed);
-    let sandbox = Sandbox::new(&row(0, places));
-    sandbox.ok(&["apply", "--yes"]);
-    for name in 0..3 {
-        sandbox.write(&format!("p{name}/mine"), &name.to_string());
-    }
-    let (mut killed, mut rounds) = (0, 0);
-    while killed < kills {
-        rounds += 1;
-        assert!(rounds < 100 + 20 * kills, "only {killed} of {rounds} runs were killed in time");
-        let first = random.below(places);
-        sandbox.declare(&row(first, places));
-        for _ in 0..=random.below(3) {
-            let most = *random.pick(&AT_WORK);
-            let after = Duration::from_micros(random.below(most));
-            killed += u64::from(self::killed(&sandbox, &["apply", "--yes"], after));
-        }
-        if random.one_in(2) {
-            let when = format!("seed {seed}, round {rounds}");
-            let ran = sandbox.run(&APPLY);
-            assert_eq!(ran.code(), 0, "{when}: {}{}", ran.out(), ran.err());
-            let mut wanted = Vec::new();
-            for name in 0..3 {
-                let place = (first + name) % places;
-                let file = if first.is_multiple_of(2) { "even" } else { "odd" };
-                wanted.extend([format!("p{place}"), format!("p{place}/{file}"), format!("p{place}/mine")]);
-                assert_eq!(sandbox.read(&format!("p{place}/{file}")), format!("ours {name}"), "{when}");
-                assert_eq!(sandbox.read(&format!("p{place}/mine")), name.to_string(), "{when}");
-            }
-            wanted.sort();
-            assert_eq!(sandbox.tree(), wanted, "{when}: {}", ran.out());
-            assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n", "{when}");
-        }
-    }
-    let done = format!(
-        "soak host: {killed} runs killed that moved directories in a row of {places}, seed {seed}: nothing lost\n"
     );
     std::io::stdout().write_all(done.as_bytes()).unwrap();
 }
@@ -577,6 +390,11 @@ fn directories_that_take_each_others_places_are_found_however_often_runs_are_kil
     kill_a_row_again_and_again(seed(6), 3, 60);
 }
 
+#[test]
+fn a_root_that_is_moved_by_hand_is_taken_over_however_often_runs_are_killed() {
+    kill_and_move_the_root(seed(8), 30);
+}
+
 /// The long mode, run by `cargo xtask soak host`: as many kills as were asked for. All tests run a sample of it.
 #[test]
 fn killed_as_often_as_asked_nothing_is_lost() {
@@ -584,4 +402,5 @@ fn killed_as_often_as_asked_nothing_is_lost() {
     kill_again_and_again(seed(3), kills);
     kill_a_row_again_and_again(seed(5), 7, kills / 4);
     kill_a_row_again_and_again(seed(7), 3, kills / 4);
+    kill_and_move_the_root(seed(9), kills / 8);
 }

@@ -84,6 +84,8 @@ mod transcript;
 mod usage;
 #[cfg(feature = "host")]
 mod watching;
+#[cfg(feature = "host")]
+mod whose;
 
 #[cfg(feature = "host")]
 use std::path::Path;

@@ -97,3 +97,18 @@ fn what_is_protected_may_change_places_and_may_not_be_made_anew_on_demand() {
     assert_eq!(refused.code(), 1);
     assert!(refused.err().contains("protected"), "{}", refused.err());
 }
+
+#[test]
+fn a_plan_says_whose_protection_ends_and_is_refused_where_that_changed() {
+    let manifest = |protected: bool| format!("files: {{f: {{content: x, prevent_destroy: {protected}}}}}\n");
+    let sandbox = Sandbox::new(&manifest(true));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["plan", "--out", "the.plan"]);
+    sandbox.declare(&manifest(false));
+    let stale = sandbox.run(&["apply", "the.plan"]);
+    assert!(stale.err().contains("have changed since it was made"), "{}", stale.err());
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("file/f is not protected any more"), "{plan}");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+}

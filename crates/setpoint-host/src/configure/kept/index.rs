@@ -14,8 +14,8 @@ use crate::item::RootPath;
 /// How soon the directory may be listed again where something would have to go.
 pub(super) const LIST_AGAIN: Duration = Duration::from_secs(1);
 
-/// A copy that may go for others: since when it is kept, and its name.
-type Change = (SystemTime, String);
+/// A copy that may go for others, by which the oldest comes first: since when it is kept, and its name.
+type ChangeKey = (SystemTime, String);
 
 /// What is known of the copies in a directory.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Index {
     /// How many bytes all of them have.
     bytes: u64,
     /// Those that may go for others, the oldest first, with their sizes.
-    changes: BTreeMap<Change, u64>,
+    changes: BTreeMap<ChangeKey, u64>,
     /// The names of originals by the path that they were at; none until somebody looks for one. They may be gone.
     originals: Option<BTreeMap<RootPath, Vec<(SystemTime, String)>>>,
 }
@@ -73,7 +73,7 @@ impl Index {
 
     /// The changes that have to go for so many bytes more, where at most so many may be kept: the oldest. None if all of them are
     /// too few.
-    pub(super) fn in_the_way(&self, bytes: u64, most: u64) -> Option<Vec<Change>> {
+    pub(super) fn in_the_way(&self, bytes: u64, most: u64) -> Option<Vec<ChangeKey>> {
         let mut surplus = (self.bytes + bytes).saturating_sub(most);
         let mut changes = Vec::new();
         for (change, size) in &self.changes {
@@ -87,7 +87,7 @@ impl Index {
     }
 
     /// A change is gone.
-    pub(super) fn remove_change(&mut self, change: &Change) {
+    pub(super) fn remove_change(&mut self, change: &ChangeKey) {
         let size = self.changes.remove(change);
         self.bytes = self.bytes.saturating_sub(size.unwrap_or_default());
     }

@@ -3,6 +3,7 @@
 //! ```text
 //!  the state of an item: original: 3fa94c0b12d7e6885c01 ──▶ run/kept/3fa94c0b12d7e6885c01
 //!  what somebody wrote in the place of an item ───────────▶ run/kept/90d2ab8815c3f07e6ba4.change
+//!  an original that can't go back ────────────────────────▶ run/kept/3fa94c0b12d7e6885c01.original
 //! ```
 //!
 //! Each copy is a file that its owner alone can read, called by a digest of itself: it is written before anything is replaced,
@@ -37,8 +38,10 @@ use original::{damaged, decoded};
 pub(crate) const LARGEST: usize = 16 << 20;
 /// The most that is kept of all of them together.
 const MOST: u64 = 128 << 20;
-/// What the names of copies end with that are no originals of items.
+/// What the names of copies end with that somebody wrote in the place of items. They may go for others.
 const CHANGE: &str = "change";
+/// What the names of originals end with that are those of no item any more.
+const RETIRED: &str = "original";
 /// What the names of copies end with that are not whole.
 const BESIDE: &str = "new";
 /// How many digits of its digest a copy is called by. Names of an earlier version have fewer, and are no digests of all of it.
@@ -150,10 +153,13 @@ impl Kept {
         let bytes = serde_json::to_vec(original).map_err(|error| failed(error.into()))?;
         let name = name(digest(&bytes));
         let path = self.path(&name);
+        let mut index = self.index();
         if fs::read(&path).is_ok_and(|kept| kept == bytes) {
+            if !is_original(&name) {
+                self.renew(index.as_mut(), &name);
+            }
             return Ok(name);
         }
-        let mut index = self.index();
         let index = index.get_or_insert_with(|| Index::list(&self.directory));
         if !self.make_room(index, bytes.len() as u64, MOST) {
             let (most, directory) = (MOST >> 20, self.directory.display());
@@ -188,6 +194,18 @@ impl Kept {
             index.add_original(&name, original, &found);
         }
         Ok(name)
+    }
+
+    /// Counts a change that is kept already as one that was kept right now: the oldest ones go first.
+    fn renew(&self, index: Option<&mut Index>, name: &str) {
+        let Ok(file) = fs::OpenOptions::new().write(true).open(self.path(name)) else { return };
+        let Ok(before) = file.metadata() else { return };
+        if file.set_modified(SystemTime::now()).is_ok()
+            && let (Some(index), Ok(now)) = (index, file.metadata())
+        {
+            index.remove(name, &before);
+            index.add(name, &now);
+        }
     }
 
     /// Makes room for so many bytes among at most so many: the oldest changes go, and originals stay. Returns whether there is.
@@ -294,10 +312,10 @@ impl Kept {
         }
     }
 
-    /// Keeps an original for good that is nobody's any more. Returns where.
+    /// Keeps an original for good that is nobody's any more: it never makes room for others. Returns where.
     pub(crate) fn retire(&self, name: &str) -> Result<PathBuf, OpError> {
         let mut index = self.index();
-        let (path, retired) = (self.path(name), format!("{name}.{CHANGE}"));
+        let (path, retired) = (self.path(name), format!("{name}.{RETIRED}"));
         let renamed = fs::rename(path, self.path(&retired));
         renamed.map_err(|error| OpError::untouched(format!("what was kept can't be renamed: {error}")))?;
         // Its size is known, and only its name is another.
@@ -462,8 +480,31 @@ mod tests {
         kept.retire(&other).unwrap();
         assert!(has_room(size) && !has_room(size + 1), "it stays");
         let mut index = kept.index();
+        assert!(!kept.make_room(index.as_mut().unwrap(), size * 3, size * 3), "an original never goes");
         assert!(kept.make_room(index.as_mut().unwrap(), size * 2, size * 3));
-        assert_eq!(kept.list().unwrap().len(), 1, "a change has made room");
+        let left: Vec<String> = kept.list().unwrap().into_iter().map(|entry| entry.name).collect();
+        assert_eq!(left, [format!("{other}.{RETIRED}")], "a change has made room");
+    }
+
+    #[test]
+    fn what_is_written_once_more_is_the_last_to_make_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::new(directory.path());
+        let changes = ["first", "other"].map(|target| kept.put_change(&link(target)).unwrap());
+        for (path, seconds) in changes.iter().zip([1, 2]) {
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+        }
+        let kept = Kept::new(directory.path());
+        let size = fs::metadata(&changes[0]).unwrap().len();
+        assert!(kept.make_room(
+            kept.index().get_or_insert_with(|| Index::list(&kept.directory)),
+            0,
+            size * 2
+        ));
+        kept.put_change(&link("first")).unwrap();
+        assert!(kept.make_room(kept.index().as_mut().unwrap(), size, size * 2));
+        assert_eq!(changes.each_ref().map(|path| path.exists()), [true, false]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
+use setpoint_engine::{Configurator, Damage, Observed, OpCx, OpError, Operation};
 use setpoint_graph::ItemRef;
 use tokio::sync::oneshot;
 
@@ -124,12 +124,24 @@ impl Commands {
     /// Brings the state about, and sees whether it is.
     async fn apply(&self, cx: &OpCx, item: &Command) -> Result<(), OpError> {
         cx.note(&PassingNote::Applying).await?;
-        self.must(cx, item, "apply", &item.apply, item.apply_timeout).await?;
-        // What `check` could not say, it is asked by the next run: the state may well be there, and is ours then.
-        let checked = self.check(cx, item).await;
-        match checked.map_err(|why| OpError::unknown(format!("`apply` succeeded, but {why}")))? {
-            Checked::Fails(how) => Err(OpError::new(format!("`apply` succeeded, and {how}"))),
-            Checked::Holds | Checked::Unknown => Ok(()),
+        let applied = self.must(cx, item, "apply", &item.apply, item.apply_timeout).await;
+        if let Err(why) = &applied
+            && why.damage() == Damage::Untouched
+        {
+            return applied;
+        }
+        // The first `apply` of all: where `check` still fails, nothing is there that `undo` would take back. The next run asks
+        // first, and what somebody has brought about until then is theirs.
+        let is_first = cx.operation() == Some(Operation::Create) && !cx.must_reapply();
+        let failed = |why: String| if is_first { OpError::untouched(why) } else { OpError::new(why) };
+        match (applied, self.check(cx, item).await) {
+            (Ok(()), Ok(Checked::Holds | Checked::Unknown)) => Ok(()),
+            (Ok(()), Ok(Checked::Fails(how))) => Err(failed(format!("`apply` succeeded, and {how}"))),
+            // What `check` could not say, it is asked by the next run: the state may well be there, and is ours then.
+            (Ok(()), Err(why)) => Err(OpError::unknown(format!("`apply` succeeded, but {why}"))),
+            (Err(why), Err(_)) if is_first => Err(OpError::unknown(why.to_string())),
+            (Err(why), Ok(Checked::Fails(_))) => Err(failed(why.to_string())),
+            (Err(why), _) => Err(why),
         }
     }
 
@@ -196,17 +208,29 @@ fn words(verb: &str, how: &str, output: &str) -> String {
 impl Configurator<Command> for Commands {
     async fn create(&self, cx: &OpCx, new: &Command) -> Result<(), OpError> {
         if !cx.must_reapply() && self.check(cx, new).await? == Checked::Holds {
-            // Whose it was before it was gone, it is again. Otherwise nobody but the system itself brought it about: it is not
-            // ours to undo.
+            // Whose it was before it was found to be gone right now, it is again. Otherwise nobody but the system itself, or
+            // somebody, brought it about: it is not ours to undo.
             return if cx.was_lost() { Ok(()) } else { cx.adopt().await };
         }
         self.apply(cx, new).await
     }
 
     async fn modify(&self, cx: &OpCx, old: &Command, new: &Command) -> Result<(), OpError> {
-        let same = old.apply == new.apply && old.env == new.env && old.cwd == new.cwd;
-        if !cx.must_reapply() && (same || self.check(cx, new).await? == Checked::Holds) {
-            return Ok(());
+        let runs_alike = old.env == new.env && old.cwd == new.cwd;
+        let (asks_alike, undoes_alike) =
+            (runs_alike && old.check == new.check, runs_alike && old.undo == new.undo);
+        if !cx.must_reapply() {
+            if asks_alike && old.apply == new.apply {
+                return Ok(());
+            }
+            match self.check(cx, new).await? {
+                // Another state, which holds already: what another `undo` would take away is not what was made here.
+                Checked::Holds if !asks_alike && !undoes_alike => return cx.adopt().await,
+                Checked::Holds => return Ok(()),
+                // How one asked for it before is no reason to bring it about again.
+                Checked::Unknown if runs_alike && old.apply == new.apply => return Ok(()),
+                Checked::Fails(_) | Checked::Unknown => {}
+            }
         }
         self.apply(cx, new).await
     }
@@ -220,7 +244,9 @@ impl Configurator<Command> for Commands {
         if matches!(self.check(cx, old).await?, Checked::Fails(_)) {
             return Ok(());
         }
-        self.must(cx, old, "undo", undo, old.undo_timeout).await
+        let undone = self.must(cx, old, "undo", undo, old.undo_timeout).await;
+        // What is left of it is for `check` to say, by the next attempt and by whoever declares it again.
+        undone.map_err(|why| if old.check.is_some() { OpError::untouched(why.to_string()) } else { why })
     }
 
     /// Its own limits, and some time to start and to end.
@@ -239,6 +265,10 @@ impl Configurator<Command> for Commands {
         let _checking = self.host.0.checks.begin(cx.item());
         if cx.unfinished().is_some() {
             self.wait_for_orphan(cx, item).await?;
+        }
+        // Where it runs is made anew first, and then it is asked. One that goes can't be asked, nor undone.
+        if item.check.is_some() && !self.host.is_unwanted(cx.item()) && self.host.lacks(item.cwd.as_ref()) {
+            return Ok(Observed::Absent);
         }
         Ok(match self.check(cx, item).await? {
             Checked::Unknown => Observed::Unsupported,

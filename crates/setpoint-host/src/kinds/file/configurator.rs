@@ -226,9 +226,11 @@ impl Configurator<File> for Files {
     }
 
     /// What was taken over stays in its place: there the original is put back, and elsewhere the file is made anew. So is one
-    /// that may take over what is where it is to be.
+    /// that may take over what is where it is to be, and one that was taken over to be replaced and is to be a log, or the other
+    /// way round: the original is put back first.
     fn needs_recreate(&self, ownership: Ownership, old: &File, new: &File) -> bool {
-        old.path != new.path && (ownership.is_adopted() || new.adopt)
+        let is_adopted = ownership.is_adopted();
+        old.path != new.path && (is_adopted || new.adopt) || old.log != new.log && is_adopted
     }
 
     async fn delete(&self, cx: &OpCx, old: &File) -> Result<(), OpError> {

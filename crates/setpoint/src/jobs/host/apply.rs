@@ -78,8 +78,8 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     let host = set.host(&current)?;
     progress::name_slow_checks(&host, report);
     clean_up(&host, &writer, &mut current, Some(set.intended()), report);
-    let renamed = set.adjust(&host, &mut current)?;
-    host.set_unwanted(set::unwanted(&current, Some(set.intended())));
+    let mut renamed = set.adjust(&host, &mut current)?;
+    host.set_unwanted(set.unwanted(&current));
     if let Some(kept) = &kept {
         let change = PendingChange {
             command: "apply",
@@ -104,11 +104,12 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     set::check_known(&args.replace, set.intended(), &current)?;
     set::check_replaced(&args.replace, &selection)?;
     let runtime = runtime()?;
-    let refreshed = if args.write.change.refresh || args.refresh_only || writer.has_unsaved_runs() {
+    let mut refreshed = if args.write.change.refresh || args.refresh_only || writer.has_unsaved_runs() {
         runtime.block_on(engine.refresh(&mut current, &to_refresh(&writer, &selection)))
     } else {
         Refreshed::default()
     };
+    renamed.extend(set.adjust_read(&mut current, &mut refreshed)?);
     if args.refresh_only {
         return refresh_only(args, &host, &writer, &mut current, &refreshed, &set);
     }
@@ -188,7 +189,7 @@ fn check_kept(kept: &PlanFile, set: &Set) -> Result<(), CliError> {
 
 /// Carries out a plan that was kept, if it is still what would be done.
 fn apply_kept(
-    change: PendingChange<'_>,
+    mut change: PendingChange<'_>,
     kept: &PlanFile,
     mut current: CurrentGraph,
 ) -> Result<Made, CliError> {
@@ -199,9 +200,10 @@ fn apply_kept(
         return Err(Error::Stale("a run was cut off since it was made".to_owned()).into());
     }
     let Scope { selection, intended } = set::scope(&kept.target, change.set.intended(), &current)?;
-    let PendingChange { engine, host, set, .. } = &change;
     let to_read = to_refresh(&change.writer, &selection);
-    let refreshed = runtime()?.block_on(engine.refresh(&mut current, &to_read));
+    let mut refreshed = runtime()?.block_on(change.engine.refresh(&mut current, &to_read));
+    change.renamed.extend(change.set.adjust_read(&mut current, &mut refreshed)?);
+    let PendingChange { engine, host, set, .. } = &change;
     let Readable { selection, intended, unreadable } =
         unreadable::leave(engine, &current, Some(intended), selection, &unreadable::errors(&refreshed))?;
     let intended = intended.as_deref();

@@ -27,6 +27,14 @@ pub(super) enum Error {
     /// A run was cut off, and has to be finished first.
     #[error("a run was cut off, and what it was doing is not finished")]
     CutOff,
+    /// A run was cut off in another root than the manifests say now.
+    #[error(
+        "a run was cut off in the root where everything was before, and what it was doing is not finished"
+    )]
+    CutOffElsewhere,
+    /// A run was cut off, and what it left can't be looked for: the root is not there.
+    #[error("a run was cut off, and what it left lying about can't be looked for, as the root is not there")]
+    NotSwept,
     /// Something of an item is set aside, and would be forgotten with it.
     #[error("{item} has made room for another item, and is set aside{}; only the state knows that", .path.as_ref().map_or_else(String::new, |path| format!(" at {}", path.display())))]
     SetAside {
@@ -342,6 +350,12 @@ impl Reportable for Error {
                 "`setpoint apply` brings it back; say `--force` to forget it, and to leave it where it is",
             ),
             Self::CutOff => Some("`setpoint apply` finishes it; then say this again"),
+            Self::CutOffElsewhere => Some(
+                "bring everything back to where it was, also in the manifests, and `setpoint apply` finishes it; then move it, and say this again",
+            ),
+            Self::NotSwept => Some(
+                "mount the root, or bring it back, and say this again; where it is gone for good, `setpoint state rm --force` forgets an item all the same",
+            ),
             Self::RememberedAs { .. } => Some(
                 "there is nothing to import: `setpoint apply` finds it by its place, and gives it its new name",
             ),

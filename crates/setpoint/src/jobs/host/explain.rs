@@ -84,12 +84,14 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
     progress::name_slow_checks(&host, report);
     set::recognise(&host, &mut snapshot.graph, Some(set.intended()));
     set.adjust(&host, &mut snapshot.graph)?;
+    host.set_unwanted(set.unwanted(&snapshot.graph));
     let engine = Engine::new(registry(&host));
     let item = &args.item;
     // What is on the host now is part of the explanation; an item that can't be read is explained by what is remembered.
     let of_declared = set::requirements(set.intended(), [item]);
     let only = Selection::items(of_declared.into_iter().chain(set::requirements(&snapshot.graph, [item])));
-    let refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &only));
+    let mut refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &only));
+    set.adjust_read(&mut snapshot.graph, &mut refreshed)?;
     let mut explanation = engine
         .explain(&snapshot.graph, set.intended(), item, Timestamp::now())
         .ok_or_else(|| set::no_such_item(item, set.intended(), &snapshot.graph))?;

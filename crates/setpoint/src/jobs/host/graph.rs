@@ -11,14 +11,17 @@ use setpoint_plan::{Action, Plan, Standing};
 use super::args::{GraphArgs, GraphFormat};
 use super::progress;
 use super::set::{self, Set};
-use super::unreadable::{self, Readable};
+use super::unreadable::{self, Readable, Unreadable};
 use crate::error::CliError;
 use crate::report::{Report, print};
 use crate::service::runtime;
 
 pub(crate) fn run(args: &GraphArgs, report: Report) -> Result<u8, CliError> {
     let mut set = Set::load(&args.set)?;
-    let drawing = if args.plan { transition(&mut set, report)? } else { Drawing::of(set.intended()) };
+    let (drawing, unreadable) = match args.plan {
+        true => transition(&mut set, report)?,
+        false => (Drawing::of(set.intended()), Vec::new()),
+    };
     let mut text = match args.format {
         GraphFormat::Dot => drawing.to_dot(),
         GraphFormat::Json => drawing.to_json().map_err(|error| CliError::Output(error.into()))?,
@@ -28,28 +31,27 @@ pub(crate) fn run(args: &GraphArgs, report: Report) -> Result<u8, CliError> {
         text.push('\n');
     }
     print(&text)?;
-    Ok(0)
+    unreadable::result(&unreadable).map(|()| 0)
 }
 
-fn transition(set: &mut Set, report: Report) -> Result<Drawing, CliError> {
+/// Draws a plan. Returns what can't be read as well.
+fn transition(set: &mut Set, report: Report) -> Result<(Drawing, Vec<Unreadable>), CliError> {
     let mut snapshot = set.read_state(report)?;
     let host = set.host(&snapshot.graph)?;
     progress::name_slow_checks(&host, report);
     set::recognise(&host, &mut snapshot.graph, Some(set.intended()));
     set.adjust(&host, &mut snapshot.graph)?;
-    host.set_unwanted(set::unwanted(&snapshot.graph, Some(set.intended())));
+    host.set_unwanted(set.unwanted(&snapshot.graph));
     let engine = Engine::new(registry(&host)).retrying_now();
     let all = setpoint_engine::Selection::all();
-    let refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &all));
-    for (item, why) in &refreshed.unreadable {
-        report.warn(&format!("{item} can't be read: {why}"));
-    }
+    let mut refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &all));
+    set.adjust_read(&mut snapshot.graph, &mut refreshed)?;
     let intended = Some(Cow::Borrowed(set.intended()));
-    let Readable { selection, intended, .. } =
+    let Readable { selection, intended, unreadable } =
         unreadable::leave(&engine, &snapshot.graph, intended, all, &unreadable::errors(&refreshed))?;
     let plan = engine.plan(Some(&snapshot.graph), intended.as_deref(), &selection, Timestamp::now())?;
     let there: CurrentGraph = present(&snapshot.graph);
-    Ok(Drawing::transition(&there, set.intended(), &marks(&plan)))
+    Ok((Drawing::transition(&there, set.intended(), &marks(&plan)), unreadable))
 }
 
 /// What the plan knows better than a comparison of the two graphs.

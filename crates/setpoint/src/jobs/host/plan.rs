@@ -32,18 +32,19 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     if args.out.is_some() {
         set.take_digest()?;
     }
-    let renamed = set.adjust(&host, &mut snapshot.graph)?;
+    let mut renamed = set.adjust(&host, &mut snapshot.graph)?;
     let engine = set::engine(&host, &args.change, &args.replace);
     let Scope { selection, intended } = set::scope(&args.change.target, set.intended(), &snapshot.graph)?;
     set::check_known(&args.replace, set.intended(), &snapshot.graph)?;
     set::check_replaced(&args.replace, &selection)?;
-    let refreshed = if args.change.refresh {
-        host.set_unwanted(set::unwanted(&snapshot.graph, Some(set.intended())));
+    let mut refreshed = if args.change.refresh {
+        host.set_unwanted(set.unwanted(&snapshot.graph));
         let read_already = ahead.in_root(set.manifest.root(), set.intended());
         runtime()?.block_on(engine.refresh_beside(&mut snapshot.graph, &selection, read_already))
     } else {
         Refreshed::default()
     };
+    renamed.extend(set.adjust_read(&mut snapshot.graph, &mut refreshed)?);
     report.detail(|| format!("{} read", counted(refreshed.read)));
     apply::report_notices(&host, report);
     let current = &snapshot.graph;

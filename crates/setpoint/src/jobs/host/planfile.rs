@@ -1,13 +1,14 @@
 //! Plans in files: what `plan --out` keeps and `apply FILE` carries out, if nothing has changed since.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use setpoint_graph::{Graph, ItemRef};
-use setpoint_host::{Content, item_types};
+use setpoint_graph::ItemRef;
+use setpoint_host::{Content, Manifest, item_types};
 use setpoint_state::Snapshot;
 
 use super::args::PlanArgs;
@@ -18,7 +19,7 @@ use super::set::Set;
 use crate::error::CliError;
 
 /// The format of the file. Another one is refused.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 /// No plan has more bytes than this.
 const LARGEST: u64 = 1 << 30;
 
@@ -44,7 +45,7 @@ pub(crate) struct PlanFile {
     pub(crate) var: Vec<(String, String)>,
     /// All that was shown: the plan, what drifted, and what was warned of.
     shown: Value,
-    /// The digest of all that is declared, contents included.
+    /// The digest of all that is declared, contents and protection included.
     intended: String,
 }
 
@@ -135,9 +136,11 @@ fn view(preview: &Preview) -> Result<Value, CliError> {
     serde_json::to_value(preview).map_err(|error| CliError::Output(error.into()))
 }
 
-/// The digest of all items of a graph.
-pub(crate) fn digest(graph: &Graph) -> Result<String, CliError> {
-    let value = item_types().to_value(graph).map_err(setpoint_state::StateError::Item)?;
-    let bytes = serde_json::to_vec(&value).map_err(|error| CliError::Output(error.into()))?;
+/// The digest of all items that a manifest declares, and of which of them may not be deleted.
+pub(crate) fn digest(manifest: &Manifest) -> Result<String, CliError> {
+    let items = item_types().to_value(manifest.graph()).map_err(setpoint_state::StateError::Item)?;
+    let declared = manifest.all_declared().filter(|(_, declared)| declared.prevent_destroy);
+    let protected: BTreeSet<String> = declared.map(|(item, _)| item.to_string()).collect();
+    let bytes = serde_json::to_vec(&(items, protected)).map_err(|error| CliError::Output(error.into()))?;
     Ok(Content::from(bytes).sha256())
 }

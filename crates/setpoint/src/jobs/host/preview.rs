@@ -10,10 +10,9 @@ use setpoint_host::{Command, Existing, Host, Manifest, RootPath, path_of};
 use setpoint_plan::{Action, AttributeChange, Plan, ReasonCode};
 
 use super::changes::{ChangedAttribute, changes};
-use super::error::Error;
 use super::rename::Renamed;
 use super::set::{directory_of, is_adopted, is_there, no_longer_declaring};
-use super::unreadable::Unreadable;
+use super::unreadable::{self, Unreadable};
 use super::{moves, protect};
 use crate::error::CliError;
 
@@ -56,12 +55,7 @@ pub(crate) struct DriftView {
 impl Preview {
     /// Returns whether all could be read.
     pub(crate) fn result(&self) -> Result<(), CliError> {
-        if self.unreadable.is_empty() {
-            return Ok(());
-        }
-        let unreadable = self.unreadable.iter();
-        let lines = unreadable.map(|Unreadable { kind, name, error, .. }| format!("{kind}/{name}: {error}"));
-        Err(Error::Unreadable(lines.collect()).into())
+        unreadable::result(&self.unreadable)
     }
 }
 
@@ -160,6 +154,10 @@ pub(crate) async fn preview(
         warnings.push(String::from("the manifests declare nothing: everything goes"));
     }
     protect::check(manifest, current, &plan)?;
+    let ends = protect::changes(manifest, current).into_iter().filter(|(_, protected)| !protected);
+    warnings.extend(ends.map(|(item, _)| {
+        format!("{item} is not protected any more: it is declared without `prevent_destroy`")
+    }));
     if let Some(intended) = intended {
         moves::check(current, intended)?;
     }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use setpoint_engine::{CurrentGraph, ItemState, Operation};
+use setpoint_engine::{CurrentGraph, ItemState, OpError, Operation, Refreshed};
 use setpoint_graph::{Graph, Item as _, ItemHandle, ItemRef, SlotId};
 use setpoint_host::{Command, Directory, Host, RootPath, item_types, path_of};
 use setpoint_state::{Run, RunDetails, RunEntry, RunOutcome, Writer};
 
-use super::set::{is_there, not_remembered};
+use super::set::{is_adopted, is_there, not_remembered};
 use crate::error::CliError;
 
 /// An item that has another name now.
@@ -20,34 +20,95 @@ pub(crate) struct Renamed {
     pub(crate) to: ItemRef,
 }
 
-/// Knows by their new names the items that are remembered, not declared any more, and declared under another name: of the
-/// same kind, in the same place, or the same state that commands bring about.
+/// The items that are remembered, not declared any more, and declared under another name: of the same kind, in the same place, or
+/// the same state that commands bring about.
 ///
-/// Deleting the one and creating the other would come to the same in the end, and in between it would be gone.
-pub(crate) fn follow(current: &mut CurrentGraph, intended: &Graph) -> Result<Vec<Renamed>, CliError> {
+/// Deleting the one and creating the other would come to the same in the end, and in between it would be gone. A state that another
+/// command brings about as well, which is remembered, would be gone even then.
+pub(crate) fn called_differently(current: &CurrentGraph, intended: &Graph) -> Vec<Renamed> {
     let mut undeclared: BTreeMap<(String, String), ItemRef> = BTreeMap::new();
-    for node in current.items() {
-        let is_known = node.state().is_none_or(|state| !ItemState::is_unknown(state));
-        if is_known
-            && !intended.contains(node.reference())
-            && let Some(key) = key(node.item())
-        {
+    for node in current.items().filter(|node| !intended.contains(node.reference())) {
+        if let Some(key) = key(node.item()) {
             undeclared.insert(key, node.reference().clone());
         }
     }
     let mut renamed = Vec::new();
     if undeclared.is_empty() {
-        return Ok(renamed);
+        return renamed;
     }
-    for node in intended.items().filter(|node| !current.contains(node.reference())) {
+    let (known, new): (Vec<_>, Vec<_>) =
+        intended.items().partition(|node| current.contains(node.reference()));
+    // One thing has one place: only commands of several names may be about the same.
+    let known = known.into_iter().filter(|node| node.item().get::<Command>().is_some());
+    for node in new.into_iter().chain(known) {
         if let Some(from) = key(node.item()).and_then(|key| undeclared.remove(&key)) {
             renamed.push(Renamed { from, to: node.reference().clone() });
         }
     }
-    for Renamed { from, to } in &renamed {
-        rename(current, from, to)?;
+    renamed
+}
+
+/// Knows by their new names the items that are called differently now. Those of which nobody knows how their last operation ended
+/// are read by the name that they had then: [`follow_read`] is for them.
+pub(crate) fn follow(current: &mut CurrentGraph, intended: &Graph) -> Result<Vec<Renamed>, CliError> {
+    let mut renamed = called_differently(current, intended);
+    renamed.retain(|one| !current.state(&one.from).is_some_and(ItemState::is_unknown));
+    rename_all(current, &renamed)?;
+    Ok(renamed)
+}
+
+/// Knows by their new names also the items of which nobody knew how their last operation ended, now that they were read. One that
+/// can't be read keeps its name, and nothing is made by the new one: that can't be read either.
+pub(crate) fn follow_read(
+    current: &mut CurrentGraph,
+    intended: &Graph,
+    refreshed: &mut Refreshed,
+) -> Result<Vec<Renamed>, CliError> {
+    let mut renamed = called_differently(current, intended);
+    renamed.retain(|Renamed { from, to }| {
+        let is_unreadable = refreshed.unreadable.iter().any(|(item, _)| item == from);
+        if is_unreadable {
+            let why = OpError::untouched(format!("it was called {from} before, which can't be read"));
+            refreshed.unreadable.push((to.clone(), why));
+        }
+        !is_unreadable
+    });
+    rename_all(current, &renamed)?;
+    for drifted in &mut refreshed.drifted {
+        if let Some(one) = renamed.iter().find(|one| one.from == drifted.item) {
+            drifted.item = one.to.clone();
+        }
     }
     Ok(renamed)
+}
+
+fn rename_all(current: &mut CurrentGraph, renamed: &[Renamed]) -> Result<(), CliError> {
+    renamed.iter().try_for_each(|Renamed { from, to }| match current.contains(to) {
+        true => merge(current, from, to),
+        false => rename(current, from, to),
+    })
+}
+
+/// Forgets a command that brought about what another one that is remembered does as well: that one has it from now on.
+fn merge(graph: &mut CurrentGraph, from: &ItemRef, to: &ItemRef) -> Result<(), CliError> {
+    let was_made_here = is_there(graph, from) && !is_adopted(graph, from);
+    let dependents = dependents_of(graph, from);
+    graph.del_item(from)?;
+    if was_made_here
+        && let Some(slot) = graph.slot_of(to)
+        && let Some(state) = graph.state_at_mut(slot)
+    {
+        state.own();
+        graph.touch_at(slot);
+    }
+    dependents.iter().try_for_each(|dependent| need_by_new_name(graph, dependent, from, to))
+}
+
+/// All that needs an item.
+fn dependents_of(graph: &CurrentGraph, item: &ItemRef) -> Vec<ItemRef> {
+    let edges = graph.slot_of(item).map_or(&[][..], |slot| graph.incoming_at(slot));
+    let dependents: BTreeSet<SlotId> = edges.iter().map(|edge| edge.slot).collect();
+    dependents.into_iter().filter_map(|slot| graph.reference_at(slot).cloned()).collect()
 }
 
 /// Finds directories that are to move to where one is that nobody declared, and that can't make room as it holds what is not
@@ -88,9 +149,7 @@ pub(crate) fn take_undeclared(
             renamed.push(Renamed { from: there.clone(), to: item.clone() });
         }
     }
-    for Renamed { from, to } in &renamed {
-        rename(current, from, to)?;
-    }
+    rename_all(current, &renamed)?;
     Ok(renamed)
 }
 
@@ -147,9 +206,7 @@ pub(crate) fn rename(graph: &mut CurrentGraph, from: &ItemRef, to: &ItemRef) -> 
     let target = item_state.as_ref().and_then(ItemState::unfinished_target);
     let target = target.map(|target| named(target, to)).transpose()?;
     let item_state = item_state.map(|state| state.with_unfinished_target(target));
-    let dependents: BTreeSet<SlotId> = graph.incoming_at(node.slot()).iter().map(|edge| edge.slot).collect();
-    let dependents: Vec<ItemRef> =
-        dependents.into_iter().filter_map(|slot| graph.reference_at(slot).cloned()).collect();
+    let dependents = dependents_of(graph, from);
     graph.del_item(from)?;
     match item_state {
         Some(item_state) => graph.put_item_with_state(&path, renamed, item_state)?,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use setpoint_engine::{CurrentGraph, Engine, Selection};
+use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
 use setpoint_graph::{Edge, Graph, ItemRef, ItemTypes, SlotId, State};
 use setpoint_host::{Diagnostic, Directory, Host, HostOptions, Kept, Manifest, item_types, registry};
 use setpoint_state::{Snapshot, StateDir, Writer};
@@ -48,7 +48,7 @@ impl Set {
     pub(crate) fn declared_digest(&self) -> Result<String, CliError> {
         match &self.digest {
             Some(digest) => Ok(digest.clone()),
-            None => planfile::digest(self.intended()),
+            None => planfile::digest(&self.manifest),
         }
     }
 
@@ -105,7 +105,7 @@ impl Set {
 
     /// Takes the digest of what is declared, before anything is added to it.
     pub(crate) fn take_digest(&mut self) -> Result<(), CliError> {
-        self.digest = Some(planfile::digest(self.intended())?);
+        self.digest = Some(planfile::digest(&self.manifest)?);
         Ok(())
     }
 
@@ -120,6 +120,25 @@ impl Set {
         let mut renamed = rename::take_undeclared(current, self.manifest.graph(), host)?;
         renamed.extend(rename::follow(current, self.manifest.graph())?);
         Ok(renamed)
+    }
+
+    /// Finds items that are called differently now also among those of which only reading could show how their last operation
+    /// ended: they are then known by their new names.
+    pub(crate) fn adjust_read(
+        &self,
+        current: &mut CurrentGraph,
+        refreshed: &mut Refreshed,
+    ) -> Result<Vec<Renamed>, CliError> {
+        rename::follow_read(current, self.intended(), refreshed)
+    }
+
+    /// What is remembered, and not intended any more by whatever name.
+    pub(crate) fn unwanted(&self, current: &CurrentGraph) -> BTreeSet<ItemRef> {
+        let mut unwanted = unwanted(current, Some(self.intended()));
+        for renamed in rename::called_differently(current, self.intended()) {
+            unwanted.remove(&renamed.from);
+        }
+        unwanted
     }
 
     /// Opens the host, of which this is known.

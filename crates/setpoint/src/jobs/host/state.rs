@@ -178,7 +178,7 @@ fn remove(
     lock: LockArgs,
     report: Report,
 ) -> Result<u8, CliError> {
-    let (writer, mut graph) = lock_to_mend(args, "state rm", lock, items, report)?;
+    let (writer, mut graph) = lock_to_mend(args, "state rm", lock, items, force, report)?;
     let host = remembered_host(&writer, &graph)?;
     let mut forgotten = Vec::new();
     for item in items {
@@ -244,7 +244,8 @@ fn rename(
     if from.kind() != to.kind() {
         return Err(Error::OtherKind { from: from.clone(), to: to.clone() }.into());
     }
-    let (writer, mut graph) = lock_to_mend(args, "state mv", lock, std::slice::from_ref(from), report)?;
+    let (writer, mut graph) =
+        lock_to_mend(args, "state mv", lock, std::slice::from_ref(from), false, report)?;
     if from == to {
         if !graph.contains(from) {
             return Err(not_remembered(from, Some(&graph)));
@@ -267,7 +268,7 @@ fn rename(
 }
 
 fn unprotect(items: &[ItemRef], args: &PathArgs, lock: LockArgs, report: Report) -> Result<u8, CliError> {
-    let (writer, mut graph) = lock_to_mend(args, "state unprotect", lock, items, report)?;
+    let (writer, mut graph) = lock_to_mend(args, "state unprotect", lock, items, false, report)?;
     // Manifests that can't be loaded, or are somewhere else, protect nothing now.
     if let Ok(manifest) = setpoint_host::load_without_contents(&args.file, &[]) {
         let mut declared = items.iter().filter_map(|item| Some((item, manifest.declared(item)?)));
@@ -299,6 +300,7 @@ fn lock_to_mend(
     command: &str,
     lock: LockArgs,
     items: &[ItemRef],
+    force: bool,
     report: Report,
 ) -> Result<(Writer, CurrentGraph), CliError> {
     let state = state_of(args);
@@ -308,10 +310,12 @@ fn lock_to_mend(
     };
     let (writer, graph) = lock_state(&state, &known.set, command, lock)?;
     // What a run that was cut off left lying about is known from its journal, which ends with the next save.
-    if !writer.interrupted_items().is_empty()
-        && let Some(host) = remembered_host(&writer, &graph)?
-    {
-        sweep(&host, &writer, &graph, report);
+    if !writer.interrupted_items().is_empty() {
+        match remembered_host(&writer, &graph)? {
+            Some(host) => sweep(&host, &writer, &graph, report),
+            None if force => {}
+            None => return Err(Error::NotSwept.into()),
+        }
     }
     Ok((writer, graph))
 }

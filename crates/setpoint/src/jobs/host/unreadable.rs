@@ -9,6 +9,7 @@ use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
 use setpoint_graph::{Graph, ItemRef};
 use setpoint_plan::Action;
 
+use super::error::Error;
 use super::set;
 use crate::error::CliError;
 
@@ -118,6 +119,16 @@ fn reported<'a>(
 /// What could not be read, and why.
 pub(crate) fn errors(refreshed: &Refreshed) -> Vec<(ItemRef, String)> {
     refreshed.unreadable.iter().map(|(item, why)| (item.clone(), why.to_string())).collect()
+}
+
+/// Returns whether all could be read.
+pub(crate) fn result(unreadable: &[Unreadable]) -> Result<(), CliError> {
+    if unreadable.is_empty() {
+        return Ok(());
+    }
+    let lines =
+        unreadable.iter().map(|Unreadable { kind, name, error, .. }| format!("{kind}/{name}: {error}"));
+    Err(Error::Unreadable(lines.collect()).into())
 }
 
 /// What can't be read, where nothing else depends on that.

@@ -35,9 +35,10 @@ use super::history::operations;
 use super::preview::{self, Preview};
 use super::print::counted;
 use super::progress;
+use super::rename::{self, Renamed};
 use super::root::RootIdentity;
 use super::run::PlannedRun;
-use super::set::{self, Set, add_parents, report_damage, unwanted};
+use super::set::{self, Set, add_parents, report_damage};
 use super::stop::Stop;
 use super::unreadable::{self, Readable};
 use crate::error::CliError;
@@ -278,9 +279,20 @@ impl WatchLoop {
         let refresh = self.engine.refresh(current, &selection);
         let refresh = self.meanwhile.during(&self.set.manifest, refresh);
         // Reading changes nothing, and may be left at any time.
-        let Some(refreshed) = self.stop.drain().run_until_cancelled(refresh).await else {
+        let Some(mut refreshed) = self.stop.drain().run_until_cancelled(refresh).await else {
             return Ok(Passed::Unread);
         };
+        let renamed = match self.set.adjust_read(current, &mut refreshed) {
+            Ok(renamed) => renamed,
+            Err(error) => return self.refuse(error),
+        };
+        if let Mode::Reconcile(writer) = &self.mode
+            && !renamed.is_empty()
+        {
+            writer.save(current, None)?;
+        }
+        // The new name could not be read as long as the old one could not.
+        renamed.iter().for_each(|Renamed { to, .. }| drop(self.unreadable.remove(to)));
         super::apply::report_notices(&self.host, self.report);
         report_unreadable(self.events, &mut self.unreadable, &refreshed, &selection)?;
         self.meanwhile
@@ -379,13 +391,16 @@ impl WatchLoop {
         {
             writer.save(current, None)?;
         }
-        self.host.set_unwanted(unwanted(current, Some(self.set.intended())));
+        self.host.set_unwanted(self.set.unwanted(current));
+        // How the last operation of one that is called differently now has ended is read first.
+        let renamed = rename::called_differently(current, self.set.intended());
         // Before it is read, so that what changes meanwhile is seen.
         let unseen = self.meanwhile.follower.follow(&self.set.manifest, self.report);
         let selection = match (&changed.items, &self.mode) {
             // Also those that ended since it was known what changed.
             (Some(items), Mode::Reconcile(_)) => {
-                Selection::items(items.iter().chain(&ended).chain(&unseen).cloned())
+                let renamed = renamed.iter().map(|renamed| &renamed.from);
+                Selection::items(items.iter().chain(&ended).chain(&unseen).chain(renamed).cloned())
             }
             // What was read in earlier passes is not in the state.
             (None, _) | (_, Mode::Report { .. }) => Selection::all(),

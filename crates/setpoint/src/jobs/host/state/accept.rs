@@ -66,6 +66,10 @@ pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs, report: Rep
         print(&format!("{}: everything is in {} already.\n", set.name(), set.manifest.root().display()))?;
         return Ok(0);
     }
+    if writer.has_unsaved_runs() {
+        // What it left lying about is known by where it was.
+        return Err(Error::CutOffElsewhere.into());
+    }
     let host = set.host(&graph)?;
     name_slow_checks(&host, report);
     let running = running(&host, &graph)?;
