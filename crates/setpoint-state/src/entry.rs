@@ -70,6 +70,9 @@ pub(crate) struct RunBegin {
     pub(crate) serial: u64,
     pub(crate) command: String,
     pub(crate) at: Timestamp,
+    /// Where the items are: nothing else says so until the first run has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) location: Option<String>,
     /// The files that declare the items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) manifests: Option<BTreeSet<String>>,

@@ -23,6 +23,8 @@ pub(crate) struct JournalContent {
     pub(crate) records: Vec<Record>,
     /// Whether items may be deleted: as the run has it, whenever it made them.
     pub(crate) protection: BTreeMap<ItemRef, bool>,
+    /// Where the items are, as the run has it.
+    pub(crate) location: Option<String>,
     /// The files that declare the items, as the run has it.
     pub(crate) manifests: Option<BTreeSet<String>>,
     /// Why the run was about to do what.
@@ -158,6 +160,7 @@ pub(crate) fn read(path: &Path, serial: u64, types: &ItemTypes) -> Result<ReadJo
                 }
                 let content = content.get_or_insert_default();
                 (content.command, content.began) = (begin.command, Some(begin.at));
+                content.location = begin.location.or(content.location.take());
                 content.manifests = begin.manifests.or(content.manifests.take());
                 content.protection.extend(begin.protection);
                 content.details.operations.extend(begin.details.operations);

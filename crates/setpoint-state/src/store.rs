@@ -315,7 +315,7 @@ impl Writer {
         self.state().location.clone()
     }
 
-    /// Says where the items are; the next checkpoint saves it.
+    /// Says where the items are; the next run that is journalled, and the next checkpoint, save it.
     pub fn set_location(&self, location: impl Into<String>) {
         self.state().location = Some(location.into());
     }
@@ -356,6 +356,7 @@ impl Writer {
             serial: state.serial,
             command: command.to_owned(),
             at,
+            location: state.location.clone(),
             manifests: state.manifests.clone(),
             protection,
             details,
@@ -424,6 +425,7 @@ fn snapshot(content: DatabaseContent, journalled: Option<&JournalContent>) -> Sn
     let Some(journalled) = journalled else {
         return Snapshot { set, serial, location, manifests, graph, unfinished: false, damaged };
     };
+    let location = journalled.location.clone().or(location);
     let manifests = journalled.manifests.clone().or(manifests);
     let mut graph = replay(set.as_str(), Some(graph), &journalled.records);
     for (item, protected) in &journalled.protection {

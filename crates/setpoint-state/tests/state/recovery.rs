@@ -272,6 +272,21 @@ async fn which_files_declared_the_items_is_known_also_if_a_run_is_cut_off() {
 }
 
 #[tokio::test]
+async fn where_the_items_are_is_known_also_if_the_first_run_is_cut_off() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    writer.set_location("here");
+    assert_eq!(state.read().unwrap().unwrap().location, None);
+    writer.begin("apply", Timestamp::UNIX_EPOCH, Vec::new(), RunDetails::default());
+    reconcile(&writer, graph, &[part("a", 1)]).await;
+    assert_eq!(state.read().unwrap().unwrap().location.as_deref(), Some("here"));
+    drop(writer);
+    let (writer, _) = lock(&state);
+    assert_eq!(writer.location().as_deref(), Some("here"));
+}
+
+#[tokio::test]
 async fn a_copy_that_is_gone_is_made_anew() {
     let dir = TempDir::new().unwrap();
     let state = state_in(&dir);

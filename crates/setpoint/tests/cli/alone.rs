@@ -184,9 +184,9 @@ fn a_copied_root_is_not_taken_over_before_a_run_that_was_cut_off_is_finished() {
     let sandbox = killed_in_a_root();
     let copy = || {
         fs::create_dir(sandbox.path("there")).unwrap();
-        ["at", "f"]
-            .iter()
-            .for_each(|file| sandbox.write(&format!("there/{file}"), &sandbox.read(&format!("here/{file}"))));
+        for file in ["at", "f"] {
+            sandbox.write(&format!("there/{file}"), &sandbox.read(&format!("here/{file}")));
+        }
     };
     copy();
     let manifest = sandbox.read("site.yaml");

@@ -266,7 +266,9 @@ impl World {
             self.pair.set(Pair { is_whole: true, ..self.pair.get() });
         }
         assert_eq!(self.sandbox.ok(&["plan"]), "site: nothing to do.\n", "{when}\n{}", declared.text);
-        STORES.iter().for_each(|store| self.sandbox.write(&format!("{store}/rows"), "somebody's"));
+        for store in STORES {
+            self.sandbox.write(&format!("{store}/rows"), "somebody's");
+        }
         self.has_rows.set(true);
     }
 }

@@ -18,10 +18,8 @@ use crate::service::runtime;
 
 pub(crate) fn run(args: &GraphArgs, report: Report) -> Result<u8, CliError> {
     let mut set = Set::load(&args.set)?;
-    let (drawing, unreadable) = match args.plan {
-        true => transition(&mut set, report)?,
-        false => (Drawing::of(set.intended()), Vec::new()),
-    };
+    let (drawing, unreadable) =
+        if args.plan { transition(&mut set, report)? } else { (Drawing::of(set.intended()), Vec::new()) };
     let mut text = match args.format {
         GraphFormat::Dot => drawing.to_dot(),
         GraphFormat::Json => drawing.to_json().map_err(|error| CliError::Output(error.into()))?,

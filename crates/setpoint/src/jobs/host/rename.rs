@@ -83,9 +83,8 @@ pub(crate) fn follow_read(
 }
 
 fn rename_all(current: &mut CurrentGraph, renamed: &[Renamed]) -> Result<(), CliError> {
-    renamed.iter().try_for_each(|Renamed { from, to }| match current.contains(to) {
-        true => merge(current, from, to),
-        false => rename(current, from, to),
+    renamed.iter().try_for_each(|Renamed { from, to }| {
+        if current.contains(to) { merge(current, from, to) } else { rename(current, from, to) }
     })
 }
 

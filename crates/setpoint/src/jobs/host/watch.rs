@@ -292,7 +292,9 @@ impl WatchLoop {
             writer.save(current, None)?;
         }
         // The new name could not be read as long as the old one could not.
-        renamed.iter().for_each(|Renamed { to, .. }| drop(self.unreadable.remove(to)));
+        for Renamed { to, .. } in &renamed {
+            self.unreadable.remove(to);
+        }
         super::apply::report_notices(&self.host, self.report);
         report_unreadable(self.events, &mut self.unreadable, &refreshed, &selection)?;
         self.meanwhile
