@@ -234,28 +234,27 @@ impl Running {
     }
 }
 
+/// A release of the operator in the world's namespace, with the defaults but for where it thinks that it is.
+fn release(world: &World, name: &str, provider: CloudProvider) -> Settings {
+    let namespace = world.name().to_owned();
+    Settings {
+        namespaces: Namespaces::Only([namespace.clone()].into()),
+        election: Some(Election { namespace, name: name.to_owned(), timing: Timing::default() }),
+        instance: name.to_owned(),
+        cloud_provider: provider,
+        ..Settings::default()
+    }
+}
+
 #[tokio::test]
 async fn two_releases_in_one_namespace_do_not_fight() {
     let world = need!(World::new().await);
-    let ns = world.name();
-    let release = |name: &str, provider| {
-        let timing = Timing::default();
-        let election = Election { namespace: ns.to_owned(), name: name.to_owned(), timing };
-        let names = [ns.to_owned()].into();
-        Settings {
-            namespaces: Namespaces::Only(names),
-            election: Some(election),
-            instance: name.to_owned(),
-            cloud_provider: provider,
-            ..Settings::default()
-        }
-    };
-    let _one = world.operate_with(release("one", CloudProvider::OnPrem));
-    world.declare("composite", json!({ "originNamespace": ns })).await;
+    let _one = world.operate_with(release(&world, "one", CloudProvider::OnPrem));
+    world.declare("composite", json!({ "originNamespace": world.name() })).await;
     world.settled("composite").await;
     let before = world.history.versions(NAME).await.len();
     let began = std::time::Instant::now();
-    let two = world.operate_with(release("two", CloudProvider::Gke));
+    let _two = world.operate_with(release(&world, "two", CloudProvider::Gke));
     let told = world.condition("composite", ConditionType::Published, "False", "Contested").await;
     assert!(told.message.contains("keeps changing"), "{}", told.message);
     world.told("Contested").await;
@@ -264,8 +263,18 @@ async fn two_releases_in_one_namespace_do_not_fight() {
     wait::until("15 s", LIMIT, repaired).await;
     let versions = world.history.versions(NAME).await.len() - before;
     assert!(versions <= 20, "{versions} versions in {:?}", began.elapsed());
-    // Left alone, it is as it should be, and says so.
+}
+
+/// The pauses grow while two releases fight, and so does the time until one counts as left alone: the other goes at once.
+#[tokio::test]
+async fn a_release_that_is_left_alone_again_says_so() {
+    let world = need!(World::new().await);
+    let _one = world.operate_with(release(&world, "one", CloudProvider::OnPrem));
+    world.declare("composite", json!({ "originNamespace": world.name() })).await;
+    world.settled("composite").await;
+    let two = world.operate_with(release(&world, "two", CloudProvider::Gke));
+    world.condition("composite", ConditionType::Published, "False", "Contested").await;
     two.stop().await;
     world.condition("composite", ConditionType::Published, "True", "Applied").await;
-    world.publishes(json!({ "baseline": { "origin": ns } })).await;
+    world.publishes(json!({ "baseline": { "origin": world.name() } })).await;
 }
