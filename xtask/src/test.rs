@@ -127,12 +127,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
+    let scratch = tempfile::tempdir().context("can't make a temporary folder")?;
+    interrupt::on_signal(Some(scratch.path()), &summary.shown)?;
     let program = Program::copy()?;
     let table = Table::load()?;
     let packages = workspace::packages()?;
     let selection = Selection::parse(&args.names, &packages, &table.groups())?;
-    let scratch = tempfile::tempdir().context("can't make a temporary folder")?;
-    interrupt::on_signal(Some(scratch.path()), &summary.shown)?;
     let skips_file = scratch.path().join("skips");
     let allowed = Allowed::load()?;
     let mut environment = Environment::prepare(&allowed, &scratch.path().join("environment"))?;
@@ -183,7 +183,7 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     let _load = (args.load > 0).then(|| Load::start(args.load)).transpose()?;
     if let Some(libraries) = selection.libraries(&packages) {
         let runner = Runner { environment: Some(environment.clone()), limit };
-        let runner = runner.setting(&program.path())?;
+        let runner = runner.setting(&program.path(), args.repeat)?;
         let ran = documentation_tests(&program, &libraries, &runner, &skips_file)?;
         summary.take(ran, &excuses, Some(&BTreeSet::new()));
     }

@@ -279,6 +279,9 @@ fn all_is_well_where_nothing_is_wrong_again_and_again_and_beside_a_load() {
     assert_eq!(ran.0.status.code(), Some(0));
     let ran = workspace.run(&["--repeat", "3", "--load", "1", "holds_too"]);
     assert_eq!(ran.ended(), (Vec::new(), "3 passed, 0 failed, 0 skipped".to_owned()), "{}", ran.out());
+    // The example is repeated, too.
+    let ran = workspace.run(&["--repeat", "4", "wrong"]);
+    assert_eq!(ran.ended(), (Vec::new(), "12 passed, 0 failed, 0 skipped".to_owned()), "{}", ran.out());
 
     // What can't be built is a failure, and the closing line is there all the same.
     workspace.write("wrong/src/lib.rs", "//! A library.\ncompile_error!(\"broken\");\n");

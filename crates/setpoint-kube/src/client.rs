@@ -147,7 +147,7 @@ mod tests {
             let mut causes =
                 std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
             assert!(causes.any(|cause| cause.to_string().contains("silent")), "{error:?}");
-            assert!(started.elapsed() < Duration::from_secs(10));
+            assert!(started.elapsed() < Duration::from_mins(5));
             server.abort();
         }
     }

@@ -17,8 +17,6 @@ pub struct Missing {
     pub lacks: String,
     /// Why it is not there.
     pub why: String,
-    /// Whether tests may go without it even where skips are failures.
-    pub optional: bool,
 }
 
 impl Missing {
@@ -26,7 +24,7 @@ impl Missing {
     /// it as `without`, the test has failed.
     pub fn new(part: impl Into<String>, why: impl Into<String>) -> Self {
         let part = part.into();
-        Self { lacks: part.clone(), part, why: why.into(), optional: false }
+        Self { lacks: part.clone(), part, why: why.into() }
     }
 }
 
@@ -61,7 +59,7 @@ macro_rules! need {
 pub fn skip(place: &str, missing: &Missing) {
     let test = test_name(place, std::thread::current().name());
     let (reason, lacks) = (missing.to_string(), missing.lacks.clone());
-    let skip = Skip { test, reason, lacks, optional: missing.optional };
+    let skip = Skip { test, reason, lacks };
     match std::env::var_os(SKIPS_VARIABLE) {
         Some(file) => {
             skip.append_to(Path::new(&file)).expect("the file in SETPOINT_SKIPS can be written");
@@ -121,10 +119,7 @@ fn program_in(manifest: &Manifest, part: &str, program: &str) -> Result<PathBuf,
         let relative = manifest.parts.iter().find(|other| other.name.starts_with(family));
         let why = relative.and_then(|other| other.why.clone());
         let why = why.unwrap_or_else(|| "it was not found, nor is it made from parts.toml".to_owned());
-        return Err(Missing {
-            optional: relative.is_some_and(|other| other.optional),
-            ..Missing::new(part, why)
-        });
+        return Err(Missing::new(part, why));
     };
     let why = if let (Some(path), PartState::Ready) = (&status.path, status.state) {
         // A part that was found on the machine is the program itself.
@@ -136,7 +131,7 @@ fn program_in(manifest: &Manifest, part: &str, program: &str) -> Result<PathBuf,
     } else {
         status.why.clone().unwrap_or_else(|| format!("run `cargo xtask parts {part}`"))
     };
-    Err(Missing { optional: status.optional, ..Missing::new(part, why) })
+    Err(Missing::new(part, why))
 }
 
 /// The manifest that `cargo xtask test` names, or the one that `cargo xtask parts` left in the user's cache.
@@ -197,10 +192,9 @@ mod tests {
 
         let unavailable = manifest(status(PartState::Unavailable, None));
         let missing = program_in(&unavailable, "tool", "tool").unwrap_err();
-        assert_eq!((missing.why.as_str(), missing.optional), ("no Go here", true));
+        assert_eq!(missing.why, "no Go here");
         let version = program_in(&unavailable, "tool-3.2", "tool").unwrap_err();
-        assert_eq!((version.why.as_str(), version.optional), ("no Go here", true));
-        assert!(!program_in(&unavailable, "other", "other").unwrap_err().optional);
+        assert_eq!(version.why, "no Go here");
     }
 
     /// Tests with a `return` that skips nothing.

@@ -18,9 +18,6 @@ pub struct Skip {
     /// What is not there: a part, or what `tests.toml` says that a machine may lack.
     #[serde(default)]
     pub lacks: String,
-    /// Whether the test may be skipped even where skips are failures.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub optional: bool,
 }
 
 impl Skip {
@@ -54,12 +51,8 @@ mod tests {
         let file = folder.path().join("skips");
         assert_eq!(Skip::read_all(&file).unwrap(), []);
 
-        let skip = |test: &str| Skip {
-            test: test.into(),
-            reason: "no Go\nat all".into(),
-            lacks: "etcd".into(),
-            optional: false,
-        };
+        let skip =
+            |test: &str| Skip { test: test.into(), reason: "no Go\nat all".into(), lacks: "etcd".into() };
         for test in ["b", "a", "b"] {
             skip(test).append_to(&file).unwrap();
         }

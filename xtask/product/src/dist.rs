@@ -24,6 +24,10 @@ use setpoint_dist::{
 };
 use xtask::{console, optimised, workspace};
 
+/// Where a release is put in the target folder. Cargo has folders there that are called like its profiles, such as `dist`: what it
+/// compiles for the build itself goes there whatever the target is.
+const FOLDER: &str = "packed";
+
 /// Arguments of `cargo xtask dist`.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -34,7 +38,7 @@ pub(crate) struct Args {
     /// Packs this binary, which runs on this machine, and builds none.
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     binary: Option<PathBuf>,
-    /// Where to put it [default: `dist` in the target folder].
+    /// Where to put it [default: `packed` in the target folder].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Installs the package into a root of its own, unpacks the image, and runs both.
@@ -67,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let targets = if args.target.is_empty() { vec![host.clone()] } else { args.target.clone() };
     let out = match &args.out {
         Some(out) => std::path::absolute(out).context("can't use the folder")?,
-        None => workspace::target_directory()?.join("dist"),
+        None => workspace::target_directory()?.join(FOLDER),
     };
     let job = Job { args, root, release, host };
     if args.no_pack {
@@ -297,6 +301,18 @@ mod tests {
         assert!(runs_here("x86_64-unknown-linux-musl", host));
         assert!(!runs_here("aarch64-unknown-linux-gnu", host));
         assert!(!runs_here("x86_64-apple-darwin", host));
+    }
+
+    /// What cargo has put there would be refused, after everything has been built.
+    #[test]
+    fn a_release_is_put_where_cargo_puts_nothing() {
+        let text = std::fs::read_to_string(workspace::root().join("Cargo.toml")).unwrap();
+        let profiles =
+            text.lines().filter_map(|line| line.strip_prefix("[profile.")?.split([']', '.']).next());
+        let profiles: Vec<&str> = profiles.collect();
+        assert!(profiles.contains(&"dist"), "{profiles:?}");
+        let of_cargo = ["debug", "doc", "package", "tmp"];
+        assert!(!profiles.iter().chain(&of_cargo).any(|name| *name == FOLDER), "{profiles:?}");
     }
 
     /// Runs the command with arguments.

@@ -429,12 +429,13 @@ mod tests {
         assert!(allowed.keeps(OsStr::new("USER")) && !allowed.keeps(OsStr::new("LD_PRELOAD")));
     }
 
-    /// The programs that code starts, by their names: by `Command::new`, and in tests by their whole paths wherever those are
+    /// The programs that code starts, by their names: by `Command::new` and the like, and in tests by their whole paths wherever those are
     /// written.
     fn named<'a>(text: &'a str, path: &Path) -> BTreeSet<&'a str> {
         const FOLDERS: [&str; 4] = ["/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/"];
+        const STARTS: [&str; 2] = ["Command::new(\"", "as_root(\""];
         let literal = |rest: &'a str| rest.split('"').next();
-        let calls = text.split("Command::new(\"").skip(1).filter_map(literal);
+        let calls = STARTS.into_iter().flat_map(|call| text.split(call).skip(1)).filter_map(literal);
         let is_test =
             |part: &OsStr| ["tests", "tests.rs", "setpoint-testutils"].iter().any(|name| part == *name);
         let tests = if path.iter().any(is_test) {
@@ -456,6 +457,7 @@ mod tests {
         let code =
             "const TOOL: &str = \"/usr/sbin/tool\";\nCommand::new(\"/bin/sh\").arg(\"/bin/true x\");\n";
         assert_eq!(named(code, Path::new("crates/a/src/lib.rs")), ["sh"].into());
+        assert_eq!(named("as_root(\"chroot\")", Path::new("crates/a/src/lib.rs")), ["chroot"].into());
         let tests = format!("fn f() {{}}\n#[cfg(test)]\nmod tests {{\n{code}}}\n");
         assert_eq!(named(&tests, Path::new("crates/a/src/lib.rs")), ["sh", "tool"].into());
         for path in

@@ -19,6 +19,8 @@ use crate::parts::Table;
 pub(super) struct Excuses {
     /// The parts that there may not be, as where there is no Go, by their names and by those of their groups.
     parts: BTreeMap<String, BTreeSet<String>>,
+    /// Those of them that tests may go without even where parts are required.
+    optional: BTreeSet<String>,
     /// What `tests.toml` says that a machine may lack.
     listed: BTreeSet<String>,
     /// Whether a test that is skipped for want of one of these has failed.
@@ -39,7 +41,9 @@ impl Excuses {
                 parts.entry(name.clone()).or_default().insert(part.name.clone());
             }
         }
-        Self { parts, listed, required, ready: BTreeSet::new() }
+        let optional =
+            table.parts.iter().filter(|part| part.optional).map(|part| part.name.clone()).collect();
+        Self { parts, optional, listed, required, ready: BTreeSet::new() }
     }
 
     /// Notes which parts are there: no test is skipped for want of these.
@@ -50,7 +54,7 @@ impl Excuses {
 
     /// Returns why a test that was skipped counts as failed; none if it may be.
     pub(super) fn refusal(&self, skip: &Skip, declared: Declared<'_>) -> Option<String> {
-        let Skip { test, reason, lacks, optional } = skip;
+        let Skip { test, reason, lacks } = skip;
         let (exact, part) = (self.parts.get(lacks), self.part(lacks));
         if exact.is_some_and(|parts| parts.is_subset(&self.ready)) {
             Some(format!("{test} was skipped, and {lacks} is there: {reason}"))
@@ -60,7 +64,7 @@ impl Excuses {
             Some(format!(
                 "{test} was skipped for want of {lacks}, which its package does not name in `package.metadata.setpoint.parts`: {reason}"
             ))
-        } else if *optional {
+        } else if part.is_some_and(|parts| parts.is_subset(&self.optional)) {
             None
         } else if part.is_none() && !self.listed.contains(lacks) {
             let what = if lacks.is_empty() { "something" } else { lacks };
@@ -91,12 +95,12 @@ mod tests {
         part = [
             { name = "etcd", groups = ["storage"], source.found = { programs = [], variable = "" } },
             { name = "consul", groups = ["consuls"], source.found = { programs = [], variable = "" } },
-            { name = "dataplaneapi", groups = ["consuls"], source.found = { programs = [], variable = "" } },
+            { name = "dataplaneapi", groups = ["consuls"], optional = true, source.found = { programs = [], variable = "" } },
         ]
     "#;
 
-    fn skip(lacks: &str, optional: bool) -> Skip {
-        Skip { test: "a::b".into(), reason: "no Go".into(), lacks: lacks.into(), optional }
+    fn skip(lacks: &str) -> Skip {
+        Skip { test: "a::b".into(), reason: "no Go".into(), lacks: lacks.into() }
     }
 
     fn excuses(required: bool, ready: &[&str]) -> Excuses {
@@ -107,7 +111,7 @@ mod tests {
             state: PartState::Ready,
             path: None,
             why: None,
-            optional: true,
+            optional: false,
         };
         excuses.note(&Manifest { parts: ready.iter().map(there).collect() });
         excuses
@@ -116,19 +120,29 @@ mod tests {
     #[test]
     fn a_test_is_skipped_for_want_of_a_part_or_of_what_is_listed_unless_these_are_required() {
         for lacks in ["etcd", "etcd-3.5", "storage", "root"] {
-            assert_eq!(excuses(false, &["consul"]).refusal(&skip(lacks, false), None), None, "{lacks}");
-            let required = excuses(true, &["consul"]);
-            let refusal = required.refusal(&skip(lacks, false), None);
+            assert_eq!(excuses(false, &["consul"]).refusal(&skip(lacks), None), None, "{lacks}");
+            let refusal = excuses(true, &["consul"]).refusal(&skip(lacks), None);
             assert_eq!(refusal.as_deref(), Some("a::b was skipped, and parts are required: no Go"));
-            assert_eq!(required.refusal(&skip(lacks, true), None), None, "{lacks}");
         }
+    }
+
+    /// What a test writes of itself is no excuse.
+    #[test]
+    fn of_required_parts_a_test_is_skipped_only_for_those_that_the_table_calls_optional() {
+        let required = excuses(true, &[]);
+        for lacks in ["dataplaneapi", "dataplaneapi-2.9"] {
+            assert_eq!(required.refusal(&skip(lacks), None), None, "{lacks}");
+        }
+        // Of this group, one is and the other is not.
+        assert!(required.refusal(&skip("consuls"), None).is_some());
+        let line = r#"{"test":"a::b","reason":"no Go","lacks":"etcd","optional":true}"#;
+        assert!(required.refusal(&serde_json::from_str(line).unwrap(), None).is_some());
     }
 
     #[test]
     fn a_test_that_is_skipped_for_anything_else_or_for_what_is_there_has_failed() {
         for required in [false, true] {
-            let refusal =
-                |lacks: &str| excuses(required, &["consul"]).refusal(&skip(lacks, false), None).unwrap();
+            let refusal = |lacks: &str| excuses(required, &["consul"]).refusal(&skip(lacks), None).unwrap();
             assert!(
                 refusal("luck").contains("for want of luck, which tests.toml does not list"),
                 "{required}"
@@ -140,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_group_is_there_when_all_its_parts_are() {
-        let refusal = |ready: &[&str]| excuses(false, ready).refusal(&skip("consuls", false), None);
+        let refusal = |ready: &[&str]| excuses(false, ready).refusal(&skip("consuls"), None);
         assert_eq!(refusal(&["consul"]), None);
         let both = refusal(&["consul", "dataplaneapi"]);
         assert_eq!(both.as_deref(), Some("a::b was skipped, and consuls is there: no Go"));
@@ -150,15 +164,15 @@ mod tests {
     #[test]
     fn a_test_that_is_skipped_for_a_part_that_its_package_does_not_declare_has_failed() {
         for declared in [BTreeSet::new(), ["etcd".to_owned()].into()] {
-            for (lacks, optional) in [("consul", false), ("consuls", false), ("dataplaneapi-2.9", true)] {
-                let refusal = excuses(false, &[]).refusal(&skip(lacks, optional), Some(&declared));
+            for lacks in ["consul", "consuls", "dataplaneapi-2.9"] {
+                let refusal = excuses(false, &[]).refusal(&skip(lacks), Some(&declared));
                 assert!(refusal.unwrap().contains("its package does not name in"), "{lacks}");
             }
-            assert_eq!(excuses(false, &[]).refusal(&skip("root", false), Some(&declared)), None);
+            assert_eq!(excuses(false, &[]).refusal(&skip("root"), Some(&declared)), None);
         }
         let declared = ["dataplaneapi".to_owned()].into();
         for lacks in ["consuls", "dataplaneapi", "dataplaneapi-2.9"] {
-            assert_eq!(excuses(false, &[]).refusal(&skip(lacks, false), Some(&declared)), None, "{lacks}");
+            assert_eq!(excuses(false, &[]).refusal(&skip(lacks), Some(&declared)), None, "{lacks}");
         }
     }
 }

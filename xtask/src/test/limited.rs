@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// Ends the binary after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     limit: u64,
+    /// Runs it so many times in a row.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeat: u32,
     /// The environment of tests, as `cargo xtask test` wrote it; this one's if there is none.
     #[arg(long, value_name = "FILE")]
     environment: Option<PathBuf>,
@@ -61,11 +64,11 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// What makes cargo start test binaries through this program, as `cargo --config` takes it.
-    pub(crate) fn setting(&self, program: &Path) -> Result<String> {
-        let limit = self.limit.as_secs().to_string();
-        let mut words =
-            vec![program.display().to_string(), "run-test".to_owned(), "--limit".to_owned(), limit];
+    /// What makes cargo start test binaries through this program, each so many times in a row, as `cargo --config` takes it.
+    pub(crate) fn setting(&self, program: &Path, repeat: u32) -> Result<String> {
+        let (limit, repeat) = (self.limit.as_secs().to_string(), repeat.to_string());
+        let mut words = vec![program.display().to_string()];
+        words.extend(["run-test", "--limit", &limit, "--repeat", &repeat].map(str::to_owned));
         if let Some(environment) = &self.environment {
             words.extend(["--environment".to_owned(), environment.save()?.display().to_string()]);
         }
@@ -113,20 +116,26 @@ impl Runner {
     }
 }
 
-/// Runs the binary, its output passed on, and exits as it does.
+/// Runs the binary, its output passed on, and exits as it does; run several times, as it did when it last failed.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let environment = args.environment.as_deref().map(Environment::load).transpose()?;
     let runner = Runner { environment, limit: Duration::from_secs(args.limit) };
     let folder = std::env::current_dir().context("can't find out which folder this is")?;
-    let status = runner.run(&args.binary, &folder, &args.arguments, &mut |line| {
-        let mut shown = io::stdout();
-        shown.write_all(line).and_then(|()| shown.flush())
-    })?;
-    let Some(status) = status else { return Ok(ExitCode::FAILURE) };
-    if status.code().is_none() {
-        eprintln!("{} ended by a {status}", args.binary.display());
+    let mut code = ExitCode::SUCCESS;
+    for _ in 0..args.repeat {
+        let status = runner.run(&args.binary, &folder, &args.arguments, &mut |line| {
+            let mut shown = io::stdout();
+            shown.write_all(line).and_then(|()| shown.flush())
+        })?;
+        let Some(status) = status else { return Ok(ExitCode::FAILURE) };
+        if status.code().is_none() {
+            eprintln!("{} ended by a {status}", args.binary.display());
+        }
+        if !status.success() {
+            code = exit::like(status);
+        }
     }
-    Ok(exit::like(status))
+    Ok(code)
 }
 
 /// What a binary has said so far.
@@ -364,6 +373,19 @@ mod tests {
     }
 
     #[test]
+    fn a_binary_that_is_run_several_times_has_failed_where_it_failed_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        let script = "echo >> \"$0\"; test \"$(wc -l < \"$0\")\" -ne 2";
+        let arguments = vec!["-c".into(), script.into(), runs.clone().into_os_string()];
+        let mut args = Args { limit: 300, repeat: 1, environment: None, binary: "/bin/sh".into(), arguments };
+        assert_eq!(super::run(&args).unwrap(), ExitCode::SUCCESS);
+        args.repeat = 3;
+        assert_ne!(super::run(&args).unwrap(), ExitCode::SUCCESS, "the second one failed");
+        assert_eq!(std::fs::read_to_string(&runs).unwrap().len(), 4, "and the others were run all the same");
+    }
+
+    #[test]
     fn what_a_binary_leaves_behind_is_not_waited_for() {
         let started = Instant::now();
         let (output, success) = run("sleep 120 2>&- & echo done", LONG);
@@ -381,11 +403,12 @@ mod tests {
     fn cargo_is_told_in_a_way_it_understands() {
         let folder = tempfile::tempdir().unwrap();
         let runner = runner(folder.path(), Duration::from_mins(15));
-        let setting = runner.setting(Path::new("/odd \"place\"/xtask")).unwrap();
+        let setting = runner.setting(Path::new("/odd \"place\"/xtask"), 3).unwrap();
         let setting: toml::Table = toml::from_str(&setting).unwrap();
         let words = setting["target"]["cfg(all())"]["runner"].as_array().unwrap();
         let words: Vec<_> = words.iter().map(|word| word.as_str().unwrap()).collect();
-        assert_eq!(words[..5], ["/odd \"place\"/xtask", "run-test", "--limit", "900", "--environment"]);
-        assert!(Environment::load(Path::new(words[5])).is_ok());
+        let told = ["/odd \"place\"/xtask", "run-test", "--limit", "900", "--repeat", "3", "--environment"];
+        assert_eq!(words[..7], told);
+        assert!(Environment::load(Path::new(words[7])).is_ok());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use setpoint_testutils::wait;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -86,6 +87,12 @@ impl Fake {
 
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Waits until it was asked so often.
+    pub(crate) async fn asked(&self, times: usize) {
+        let asked = async || (self.requests().len() >= times).then_some(());
+        wait::until("it to be asked", wait::LIMIT, asked).await;
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {

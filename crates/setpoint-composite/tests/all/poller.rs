@@ -37,9 +37,7 @@ async fn the_first_query_is_at_0_and_each_other_at_the_index_of_the_answer_befor
     .await;
     let watching = Watching::start(client(fake.url()), "x", fast());
     watching.told("Answered 2 true", 1).await;
-    while fake.requests().len() < 3 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    fake.asked(3).await;
     assert_eq!(fake.requests()[0].line.split_once('?').unwrap().0, "GET /v1/kv/composite/x/structure/");
     assert_eq!(
         fake.queries(),
@@ -53,9 +51,7 @@ async fn no_query_waits_longer_than_five_seconds_whatever_is_asked_for() {
     let fake = Fake::start(|_, _| Answer::Hang).await;
     let settings = watch::Settings { wait: Duration::from_mins(1), ..fast() };
     let watching = Watching::start(client(fake.url()), "x", settings);
-    while fake.requests().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    fake.asked(1).await;
     assert_eq!(fake.queries(), ["recurse&index=0&wait=5000ms"]);
     watching.end().await;
 }
@@ -149,9 +145,7 @@ async fn a_null_value_does_not_stop_the_others() {
 async fn cancelling_aborts_the_request_and_nothing_comes_after_it() {
     let fake = Fake::start(|_, _| Answer::Hang).await;
     let watching = Watching::start(client(fake.url()), "x", fast());
-    while fake.requests().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    fake.asked(1).await;
     assert_eq!(watching.end().await, None);
     let aborted = async || fake.requests()[0].aborted.then_some(());
     setpoint_testutils::wait::until("the connection is closed", setpoint_testutils::wait::LIMIT, aborted)
@@ -218,14 +212,10 @@ async fn a_token_that_can_not_be_read_is_tried_again() {
     std::fs::write(&file, "first\n").unwrap();
     assert_eq!(watching.next().await.entries.len(), 1);
     assert_eq!(fake.requests()[0].token.as_deref(), Some("first"));
-    while fake.requests().len() < 2 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    fake.asked(2).await;
     std::fs::write(&file, "second\n").unwrap();
     watching.told("Renewed", 1).await;
-    while fake.requests().len() < 3 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    fake.asked(3).await;
     let last = fake.requests()[2].clone();
     assert_eq!(last.token.as_deref(), Some("second"), "the query under way is asked anew");
     assert!(last.line.contains("index=0"));
@@ -258,9 +248,7 @@ async fn an_answer_without_an_index_never_makes_the_query_spin() {
     .await;
     let watching = Watching::start(client(fake.url()), "x", fast());
     watching.told("Answered 1 true", 1).await;
-    while fake.requests().len() < 3 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    fake.asked(3).await;
     assert!(fake.queries()[1].contains("index=1"), "{:?}", fake.queries());
     watching.end().await;
 }

@@ -14,8 +14,7 @@ use setpoint_dataplane::target::{ApiTarget, Target as _};
 use setpoint_dataplane_api::Dialect;
 use setpoint_haproxy::compare::compare;
 use setpoint_haproxy::text::Document;
-use setpoint_testutils::need;
-use setpoint_testutils::proxy::Proxy;
+use setpoint_testutils::{Proxy, need, wait};
 use tokio_util::sync::CancellationToken;
 
 use crate::counting::Fault;
@@ -103,7 +102,9 @@ pub(crate) async fn schedules(
         timeout: Duration::from_millis(250),
         ..Settings::new(format!("http://{}", proxy.address())).with_credentials(CREDENTIALS.0, CREDENTIALS.1)
     };
-    let target = ApiTarget::new(Client::connect(settings).await.unwrap()).await.unwrap();
+    // On a busy machine an answer may come too late now and then.
+    let connect = async || ApiTarget::new(Client::connect(settings.clone()).await.ok()?).await.ok();
+    let target = wait::until("a connection", wait::LIMIT, connect).await;
     let options =
         SyncOptions { connection_retry: Retry { max_attempts: 1, ..Retry::default() }, ..options() };
     let cancel = CancellationToken::new();

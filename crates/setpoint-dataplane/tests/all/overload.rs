@@ -7,7 +7,7 @@ use setpoint_dataplane::files::AuxiliaryFiles;
 use setpoint_dataplane::sync::{Desired, sync};
 use setpoint_dataplane::target::ApiTarget;
 use setpoint_dataplane_api::Dialect;
-use setpoint_testutils::need;
+use setpoint_testutils::{Proxy, need, wait};
 use tokio_util::sync::CancellationToken;
 
 use crate::fake::{Fake, hello};
@@ -52,8 +52,11 @@ async fn an_api_that_never_takes_more_is_an_error_that_says_what_to_do() {
 
 #[tokio::test]
 async fn a_sync_waits_until_another_transaction_has_ended_where_there_are_too_many() {
-    let (world, target) = need!(world(Dialect::default()).await);
-    let client = target.inner.client();
+    let (world, _) = need!(world(Dialect::default()).await);
+    let proxy = Proxy::start(world.url.trim_start_matches("http://").parse().unwrap()).await;
+    let through = Settings { url: format!("http://{}", proxy.address()), ..world.settings() };
+    let target = ApiTarget::new(Client::connect(through).await.unwrap()).await.unwrap();
+    let client = world.client().await;
     let mut open = Vec::new();
     for _ in 0..20 {
         open.push(client.begin(7).await.unwrap().id);
@@ -61,7 +64,10 @@ async fn a_sync_waits_until_another_transaction_has_ended_where_there_are_too_ma
     let desired = world.text(&TEXT.replace("roundrobin", "leastconn"));
     let options = options();
     let ends = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // Who asks for the second time was refused.
+        let is_begin = |request: &&String| request.starts_with("POST ") && request.contains("/transactions");
+        let refused = async || (proxy.requests().iter().filter(is_begin).count() >= 2).then_some(());
+        wait::until("it to be refused", wait::LIMIT, refused).await;
         client.abort(&open[0]).await.unwrap();
     };
     let (synced, ()) = tokio::join!(run(&target, &desired, &options), ends);

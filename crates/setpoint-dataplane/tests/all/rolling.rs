@@ -9,8 +9,7 @@ use setpoint_dataplane::sync::{Desired, SyncOptions};
 use setpoint_dataplane::target::{ApiTarget, Target as _};
 use setpoint_dataplane_api::Dialect;
 use setpoint_testutils::wait::LIMIT;
-use setpoint_testutils::{Missing, need};
-use tokio::net::TcpListener;
+use setpoint_testutils::{Backend, Missing, need};
 use tokio_util::sync::CancellationToken;
 
 use crate::counting::{Counting, Fault};
@@ -18,8 +17,9 @@ use crate::faults::is_equal;
 use crate::sync::options;
 use crate::world::World;
 
+/// A server that is asked often, and is not down where a busy machine answers too late now and then.
 const TEXT: &str = "frontend web\n  bind unix@DIR/web.sock\n  default_backend app\n\nbackend app\n  \
-                    server s1 127.0.0.1:UP check inter 50ms fall 1\n";
+                    server s1 127.0.0.1:UP check inter 50ms fall 5\n";
 
 async fn worlds(text: &str) -> Result<Vec<(World, ApiTarget)>, Missing> {
     let mut worlds = Vec::new();
@@ -39,8 +39,8 @@ async fn worlds(text: &str) -> Result<Vec<(World, ApiTarget)>, Missing> {
 
 #[tokio::test]
 async fn one_that_is_not_well_gets_its_text_back_and_no_other_is_touched() {
-    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let text = TEXT.replace("UP", &server.local_addr().unwrap().port().to_string());
+    let server = Backend::start("up").await;
+    let text = TEXT.replace("UP", &server.address().port().to_string());
     let worlds = need!(worlds(&text).await);
     let rolling = Rolling {
         settle: Duration::from_secs(2),
@@ -100,8 +100,8 @@ fn quick() -> Rolling {
 
 #[tokio::test]
 async fn one_whose_sync_fails_after_the_commit_gets_its_text_back() {
-    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let text = TEXT.replace("UP", &server.local_addr().unwrap().port().to_string());
+    let server = Backend::start("up").await;
+    let text = TEXT.replace("UP", &server.address().port().to_string());
     let (world, target, text) = need!(one(&text).await);
     let desired = Desired {
         text: text.replace("backend app\n", "backend app\n  balance leastconn\n").into(),
@@ -127,8 +127,8 @@ async fn one_whose_sync_fails_after_the_commit_gets_its_text_back() {
 
 #[tokio::test]
 async fn files_that_the_former_text_names_go_only_when_it_is_not_needed_any_more() {
-    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let up = server.local_addr().unwrap().port().to_string();
+    let server = Backend::start("up").await;
+    let up = server.address().port().to_string();
     let (world, target, text) = need!(one(&TEXT.replace("UP", &up)).await);
     let with = text.replace(
         "  default_backend",
@@ -140,9 +140,11 @@ async fn files_that_the_former_text_names_go_only_when_it_is_not_needed_any_more
         ..AuxiliaryFiles::default()
     };
     let (targets, cancel) = ([target], CancellationToken::new());
+    // Long enough to find out that a server is down.
+    let rolling = Rolling { settle: Duration::from_secs(2), ..quick() };
     let go = async |text: String, files: AuxiliaryFiles| {
         let desired = Desired { text: text.into(), files };
-        roll(&targets, &desired, &|_| options(), &quick(), &cancel, &|_, _| {}).await
+        roll(&targets, &desired, &|_| options(), &rolling, &cancel, &|_, _| {}).await
     };
     let outcomes = go(with.clone(), maps(&[("old.map", "/a 1\n")])).await;
     assert!(outcomes[0].is_done(), "{outcomes:?}");
@@ -161,8 +163,8 @@ async fn files_that_the_former_text_names_go_only_when_it_is_not_needed_any_more
 
 #[tokio::test]
 async fn one_that_has_moved_since_the_plan_is_not_changed() {
-    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let text = TEXT.replace("UP", &server.local_addr().unwrap().port().to_string());
+    let server = Backend::start("up").await;
+    let text = TEXT.replace("UP", &server.address().port().to_string());
     let worlds = need!(worlds(&text).await);
     let targets: Vec<ApiTarget> = worlds.iter().map(|(_, target)| target.clone()).collect();
     let folder = format!("{}/", worlds[0].0.folder.path().display());

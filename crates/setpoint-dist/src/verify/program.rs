@@ -44,7 +44,7 @@ impl Installed<'_> {
         let mut command = match self.way {
             Way::Inside(user) => {
                 let mut command = program::as_root("chroot");
-                command.env_clear().env("PATH", program::SYSTEM_PATH);
+                command.env_clear().env("PATH", program::path());
                 if program::is_root() {
                     command.arg(format!("--userspec=+{user}:+{user}"));
                 }

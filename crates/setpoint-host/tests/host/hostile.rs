@@ -31,7 +31,7 @@ fn a_link_that_leads_out_of_the_root_is_not_followed() {
             format!("files: {{f: {{path: {way}/theirs, content: x, adopt: true}}}}\n"),
             format!("directories: {{d: {{path: {way}/d}}}}\n"),
             format!("symlinks: {{l: {{path: {way}/l, target: x}}}}\n"),
-            format!("processes: {{p: {{command: sleep 60, log: {way}/log}}}}\n"),
+            format!("processes: {{p: {{command: sleep 600, log: {way}/log}}}}\n"),
             format!("commands: {{c: {{apply: touch here, cwd: {way}}}}}\n"),
         ] {
             world.current = None;

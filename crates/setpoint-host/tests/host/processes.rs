@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crate::commands::FullFor;
 use crate::world::World;
 
 /// Writes its process id and sleeps.
-const SLEEPER: &str = "processes: {p: {command: 'echo $$ >> pids; exec sleep 60', stop_timeout: 5s}}\n";
+const SLEEPER: &str = "processes: {p: {command: 'echo $$ >> pids; exec sleep 600', stop_timeout: 5s}}\n";
 
 /// The process ids that were written, once there are so many.
 pub(crate) fn pids(world: &World, count: usize) -> Vec<Pid> {
@@ -98,7 +99,7 @@ fn a_process_restarts_when_what_it_refers_to_changes_and_otherwise_not() {
     let with = |content: &str, timeout: &str| {
         format!(
             "files: {{f: {{content: {content}}}}}
-processes: {{p: {{command: 'echo $$ >> pids; cat ${{file.f.path}} >> read; exec sleep 60', stop_timeout: {timeout}}}}}
+processes: {{p: {{command: 'echo $$ >> pids; cat ${{file.f.path}} >> read; exec sleep 600', stop_timeout: {timeout}}}}}
 "
         )
     };
@@ -153,7 +154,7 @@ fn which_process_runs_is_part_of_the_items_state_and_saved_with_it() {
     assert!(noted.pid() == pid.as_raw_nonzero().get() && noted.is_running());
     let beside: Vec<_> = fs::read_dir(world.directory.path().join("run")).unwrap().collect();
     assert_eq!(beside.len(), 1, "only the log is beside the state: {beside:?}");
-    world.apply(&SLEEPER.replace("sleep 60", "sleep 61"));
+    world.apply(&SLEEPER.replace("sleep 600", "sleep 601"));
     assert_eq!(started(&world).unwrap().pid(), pids(&world, 2)[1].as_raw_nonzero().get());
     assert!(!noted.is_running());
     world.destroy();
@@ -163,7 +164,7 @@ fn which_process_runs_is_part_of_the_items_state_and_saved_with_it() {
 fn a_process_that_overwrote_its_mark_is_found_by_what_was_noted() {
     let mut world = World::new();
     // Nothing in the environment, as of a program that writes its title there.
-    let yaml = "processes: {p: {command: 'echo $$ >> pids; exec env -i sleep 60', stop_timeout: 5s}}\n";
+    let yaml = "processes: {p: {command: 'echo $$ >> pids; exec env -i sleep 600', stop_timeout: 5s}}\n";
     world.apply(yaml);
     let pid = pids(&world, 1)[0];
     soon("the mark is gone", || {
@@ -187,7 +188,7 @@ fn a_process_that_was_started_and_not_noted_is_not_started_twice() {
     assert_eq!(world.drifted(), []);
 
     world.current = None;
-    let other = SLEEPER.replace("sleep 60", "sleep 61");
+    let other = SLEEPER.replace("sleep 600", "sleep 601");
     assert_eq!(world.apply(&other), ["create process/p"]);
     let pids = pids(&world, 2);
     assert!(!is_alive(pids[0]) && is_alive(pids[1]), "one of another definition is ended first");
@@ -198,7 +199,7 @@ fn a_process_that_was_started_and_not_noted_is_not_started_twice() {
 #[test]
 fn what_ignores_the_signal_is_killed_with_all_it_started() {
     let mut world = World::new();
-    let yaml = "processes: {p: {command: 'trap \"\" TERM; echo $$ >> pids; (echo $BASHPID; sleep 60) & sleep 60 & echo $! >> pids; while true; do sleep 1; done', stop_timeout: 200ms}}\n";
+    let yaml = "processes: {p: {command: 'trap \"\" TERM; echo $$ >> pids; (echo $BASHPID; sleep 600) & sleep 600 & echo $! >> pids; while true; do sleep 1; done', stop_timeout: 200ms}}\n";
     world.apply(yaml);
     let pids = pids(&world, 2);
     let started = Instant::now();
@@ -219,13 +220,41 @@ fn the_signal_to_stop_with_is_the_declared_one() {
 
 #[test]
 fn a_process_that_ends_at_once_is_a_failure_with_its_last_words() {
-    let mut world = World::new();
-    let log = world.apply("processes: {p: {command: 'echo no such thing >&2; exit 7', log: p.log}}\n");
-    assert_eq!(log[1], "create process/p, failed: it ended at once, exit status: 7: no such thing");
-    assert_eq!(world.text("p.log"), "no such thing\n");
+    // On a busy machine it may run for longer than it is watched, and is tried again.
+    let is_seen = (0..100).any(|_| {
+        let mut world = World::new();
+        let log = world.apply("processes: {p: {command: 'echo no such thing >&2; exit 7', log: p.log}}\n");
+        let is_seen = log[1] != "create process/p";
+        if is_seen {
+            assert_eq!(log[1], "create process/p, failed: it ended at once, exit status: 7: no such thing");
+            assert_eq!(world.text("p.log"), "no such thing\n");
+        }
+        world.destroy();
+        is_seen
+    });
+    assert!(is_seen, "it was never seen to end at once");
     let mut world = World::new();
     let log = world.apply("processes: {p: {command: [/no/such/program]}}\n");
     assert!(log[0].contains("can't start [\"/no/such/program\"]: No such file"), "{log:?}");
+}
+
+/// The processes whose directory this is, and that are no zombies.
+fn running_in(directory: &Path) -> Vec<String> {
+    let directory = fs::canonicalize(directory).unwrap();
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let here = processes
+        .filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == directory));
+    here.map(|process| process.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_process_is_known_by_the_directory_that_it_runs_in() {
+    let mut world = World::new();
+    world.apply(SLEEPER);
+    let pid = pids(&world, 1)[0].as_raw_nonzero().to_string();
+    assert_eq!(running_in(&world.root()), [pid]);
+    world.destroy();
+    assert_eq!(running_in(&world.root()), [""; 0]);
 }
 
 /// What has no mark in its environment is found by its note alone.
@@ -238,11 +267,8 @@ fn a_process_that_was_started_and_could_not_be_noted_is_ended() {
         world.apply("processes: {p: {command: [env, -i, /bin/sh, -c, 'echo $$ >> pids; exec sleep 600']}}\n");
     assert!(log[0].contains("the process can't be written down"), "{log:?}");
     world.engine = engine;
-    // It may not have come as far as to write its id.
-    std::thread::sleep(Duration::from_millis(500));
-    if fs::read_to_string(world.path("pids")).is_ok_and(|text| text.ends_with('\n')) {
-        assert!(!is_alive(pids(&world, 1)[0]));
-    }
+    // It may not have come as far as to write its id: it is known by where it runs.
+    assert_eq!(running_in(&world.root()), [""; 0]);
     world.destroy();
 }
 
@@ -251,7 +277,7 @@ fn a_process_has_its_environment_its_directory_and_its_log() {
     let mut world = World::new();
     world.apply(
         "directories: {d: , logs: }
-processes: {p: {command: 'echo $WHO in $(pwd); exec sleep 60', env: {WHO: me}, cwd: d, log: logs/p}}
+processes: {p: {command: 'echo $WHO in $(pwd); exec sleep 600', env: {WHO: me}, cwd: d, log: logs/p}}
 ",
     );
     let d = fs::canonicalize(world.path("d")).unwrap();

@@ -20,7 +20,7 @@ fn declared(then: &str, ready: &str) -> String {
         "files: {{after: {{content: x, after: [process.p]}}}}
 processes:
   p:
-    command: 'echo $$ >> pids; until test -e go; do sleep 0.01; done; {then}; exec sleep 60'
+    command: 'echo $$ >> pids; until test -e go; do sleep 0.01; done; {then}; exec sleep 600'
     log: p.log
     adopt: true
     ready: {ready}
@@ -96,7 +96,7 @@ fn a_process_that_is_not_ready_in_time_is_ended_and_a_failure_with_its_last_word
     for (ready, missing) in [
         ("file: never", "never is not there"),
         ("command: 'false'", "`false` does not succeed"),
-        ("command: sleep 60", "`sleep 60` does not succeed"),
+        ("command: sleep 600", "`sleep 600` does not succeed"),
         ("log: listening", "no line of its log contains \"listening\""),
         ("port: 1", "nothing accepts connections on 127.0.0.1:1"),
     ] {
@@ -193,7 +193,7 @@ fn a_process_that_ends_before_it_is_ready_is_not_waited_for() {
 fn another_readiness_is_no_reason_to_restart() {
     let mut world = World::new();
     let with =
-        |ready: &str| format!("processes: {{p: {{command: 'echo $$ >> pids; exec sleep 60'{ready}}}}}\n");
+        |ready: &str| format!("processes: {{p: {{command: 'echo $$ >> pids; exec sleep 600'{ready}}}}}\n");
     world.apply(&with(", ready: {file: pids}"));
     let pid = pids(&world, 1)[0];
     assert_eq!(world.apply(&with(", ready: {file: never}")), ["modify process/p"]);
@@ -208,7 +208,7 @@ fn references_are_replaced_in_what_shows_readiness() {
     let world = World::new();
     let manifest = world.load(
         "files: {f: {content: x}}
-processes: {p: {command: sleep 60, ready: {command: [test, -e, '${file.f.path}']}}}
+processes: {p: {command: sleep 600, ready: {command: [test, -e, '${file.f.path}']}}}
 ",
     );
     let item = manifest.graph().item(&("process", "p").into()).unwrap();

@@ -29,7 +29,7 @@ async fn a_stranger_that_has_the_process_id_of_a_master_in_a_container_gets_no_s
     for version in [Version::V2_6, Version::V3_4] {
         let (world, contained) = need!(start(version, "").await);
         world.write("two");
-        let asked = reload(&world.master(), &Method::Signal, Duration::from_secs(2)).await;
+        let asked = reload(&world.master(), &Method::Signal, WITHIN).await;
         assert!(contained.stranger_lives(), "{version:?}");
         let error = asked.unwrap_err().to_string();
         assert!(error.contains("in a container"), "{version:?}: {error}");
@@ -44,7 +44,7 @@ async fn a_stranger_that_has_the_process_id_of_a_master_in_a_container_gets_no_s
 async fn a_master_in_a_container_whose_socket_may_not_reload_is_asked_by_nothing_else() {
     for version in [Version::V2_6, Version::V3_0] {
         let (world, contained) = need!(start(version, ",level,user").await);
-        let asked = reload(&world.master(), &Method::Socket, Duration::from_secs(2)).await;
+        let asked = reload(&world.master(), &Method::Socket, WITHIN).await;
         assert!(contained.stranger_lives(), "{version:?}");
         let error = asked.unwrap_err().to_string();
         assert!(error.contains("in a container"), "{version:?}: {error}");

@@ -1,7 +1,7 @@
 //! A configuration in the hands of one process: commits, reloads, and what others do meanwhile.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use setpoint_haproxy::edit::{ChildKey, EditError, SectionKey};
@@ -271,22 +271,28 @@ async fn servers_come_and_go_at_runtime() {
 
 #[tokio::test]
 async fn commits_that_need_a_reload_share_one() {
+    const DELAY: Duration = Duration::from_millis(500);
     for version in Version::ALL {
-        let running = need!(Running::start(version).await);
+        let world = need!(World::new(version));
+        world.write_backend();
+        let settings = Settings { reload_delay: DELAY, ..world.settings(version) };
+        let running = Running::start_on(world, settings).await;
         let reloads = processes(&running.world.master()).await.unwrap().master.reloads;
-        let mut ids = Vec::new();
+        let (mut ids, begun) = (Vec::new(), Instant::now());
         for name in ["a", "b", "c"] {
             let done = change(&running.instance, backend(json!({ "name": name }))).await.unwrap();
             let Applied::Ordered(id) = done.applied else { panic!("{version:?}: {done:?}") };
             ids.push(id);
         }
+        let took = begun.elapsed();
         running.settled().await;
         ids.dedup();
         let last = running.instance.reload_by_id(ids.last().unwrap()).unwrap();
         assert_eq!(last.status, ReloadStatus::Succeeded, "{version:?}: {last:?}");
         let now = processes(&running.world.master()).await.unwrap().master.reloads;
         assert_eq!(usize::try_from(now - reloads).unwrap(), ids.len(), "{version:?}: {ids:?}");
-        assert!(ids.len() < 3, "{version:?}: {ids:?}");
+        // On a busy machine they may follow each other too slowly for that.
+        assert!(ids.len() == 1 || took >= DELAY, "{version:?}: {ids:?} in {took:?}");
         running.stop().await;
     }
 }

@@ -1,7 +1,7 @@
 //! Servers that are gone from the configuration and not from HAProxy.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use setpoint_haproxy::edit::ChildKey;
 use setpoint_haproxy::model::{Object, ObjectKind};
@@ -111,13 +111,18 @@ async fn a_server_that_comes_back_while_its_connections_last_is_ready_again_with
 
 #[tokio::test]
 async fn a_server_that_is_removed_drains_for_as_long_as_it_should() {
+    const DRAIN: Duration = Duration::from_secs(2);
     for version in Version::ALL {
-        let (running, _listener) = need!(start(version, Duration::from_secs(2)).await);
+        let (running, _listener) = need!(start(version, DRAIN).await);
         let worker = running.worker().await;
+        let removed = Instant::now();
         let done = change(&running.instance, remove).await.unwrap();
         assert_eq!(done.applied, Applied::Runtime, "{version:?}");
-        assert_eq!(state(&running).await.unwrap().admin_state().word(), "drain", "{version:?}");
+        let found = state(&running).await.map(|state| state.admin_state().word());
+        // On a busy machine that may be over before anybody looks.
+        assert!(found == Some("drain") || removed.elapsed() >= DRAIN, "{version:?}: {found:?}");
         gone(&running).await;
+        assert!(removed.elapsed() >= DRAIN, "{version:?}: {:?}", removed.elapsed());
         assert_eq!(running.worker().await, worker, "{version:?}: no reload");
         running.stop().await;
     }

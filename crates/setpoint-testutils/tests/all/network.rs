@@ -84,7 +84,6 @@ fn without_root_a_test_is_skipped_and_says_why() {
         test: "all::network::a_namespace_has_a_loopback_interface".into(),
         reason: "a network namespace is not to be had: it takes root".into(),
         lacks: "root".into(),
-        optional: false,
     };
     assert_eq!(Skip::read_all(&skips).unwrap(), [skip]);
 }

@@ -26,16 +26,17 @@ fn what_waited_for_something_that_failed_and_then_succeeded_in_the_same_run_is_d
     sandbox.declare(
         "directories: {a: {path: b}, b: {path: a}}\n\
          files:\n  fa: {path: b/f, content: fa2}\n  fb: {path: a/f, content: fb1}\n\
-         commands: {slow: {apply: 'sleep 0.5; chattr -i a/f', undo: 'true'}}\n\
+         commands: {slow: {apply: 'until grep -q \"file/fa failed\" .log || ! test -e site.yaml; do sleep 0.05; done; chattr -i a/f', undo: 'true'}}\n\
          symlinks: {l1: {path: n/l1, target: a/f}}\n",
     );
     let immutable = need!(Immutable::new(&sandbox.path("a/f")));
-    let applied = sandbox.run(&["apply", "--yes"]);
+    let mut applying = sandbox.start(&["apply", "--yes"]);
+    applying.until("! file/fa failed");
+    let code = applying.wait();
     drop(immutable);
-    assert!(applied.out().contains("! file/fa failed"), "{}", applied.out());
     let plan = sandbox.ok(&["plan"]);
     let is_done = plan == "site: nothing to do.\n";
-    assert_eq!(applied.code() == 0, is_done, "{}{}\n{plan}", applied.out(), applied.err());
+    assert_eq!(code == 0, is_done, "{}\n{plan}", applying.log());
     if is_done {
         assert!(sandbox.path("n/l1").is_symlink());
     }
@@ -78,7 +79,7 @@ fn a_copy_of_what_is_back_in_its_place_that_can_not_be_removed_is_named_and_remo
 fn a_copy_of_what_is_back_in_its_place_is_removed_by_the_next_run_where_one_was_killed_before_it_could() {
     let sandbox = Sandbox::new(
         "files: {f: {content: ours, adopt: true}}\n\
-         commands: {c: {apply: 'true', undo: 'test -e .killed || { sleep 0.5; touch .killed; kill -9 $PPID; sleep 1; }'}}\n",
+         commands: {c: {apply: 'true', undo: 'test -e .killed || { until grep -q theirs f || ! test -e site.yaml; do sleep 0.05; done; touch .killed; kill -9 $PPID; sleep 1; }'}}\n",
     );
     sandbox.write("f", "theirs");
     sandbox.ok(&["apply", "--yes"]);

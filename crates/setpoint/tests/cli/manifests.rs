@@ -233,6 +233,7 @@ fn a_log_that_a_process_made_goes_with_it_and_one_that_was_there_stays() {
     };
     let sandbox = Sandbox::new(&manifest("one", "logs/web.log"));
     sandbox.ok(&["apply", "--yes"]);
+    eventually("it has written", || sandbox.read("logs/web.log") == "one\n");
     // A restart adds to it, and another path moves it.
     sandbox.declare(&manifest("two", "logs/web.log"));
     sandbox.ok(&["apply", "--yes"]);
@@ -246,6 +247,7 @@ fn a_log_that_a_process_made_goes_with_it_and_one_that_was_there_stays() {
     sandbox.write("web.log", "mine\n");
     sandbox.declare(&manifest("one", "web.log, adopt: true"));
     sandbox.ok(&["apply", "--yes"]);
+    eventually("it has written", || sandbox.read("web.log") == "mine\none\n");
     sandbox.declare(&manifest("two", "web.log, adopt: true"));
     sandbox.ok(&["apply", "--yes"]);
     eventually("both have written", || sandbox.read("web.log") == "mine\none\ntwo\n");

@@ -20,8 +20,16 @@ impl Processes {
         Self(Sandbox::new(manifest))
     }
 
-    /// The process ids that the process wrote, whole lines only.
-    pub(crate) fn pids(&self) -> Vec<i32> {
+    /// The process ids that processes wrote, once there are so many: each writes its own some time after it was started.
+    pub(crate) fn pids(&self, count: usize) -> Vec<i32> {
+        eventually("it writes its process id", || self.written().len() >= count);
+        let pids = self.written();
+        assert_eq!(pids.len(), count, "{pids:?}");
+        pids
+    }
+
+    /// The process ids that were written by now, whole lines only.
+    pub(crate) fn written(&self) -> Vec<i32> {
         let text = fs::read_to_string(self.path("pids")).unwrap_or_default();
         text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')?.parse().ok()).collect()
     }
@@ -47,7 +55,7 @@ const SLEEPER: &str = "processes:\n  web: {command: 'echo $$ >> pids; exec sleep
 fn the_state_shows_which_process_runs() {
     let sandbox = Processes::new(SLEEPER);
     sandbox.ok(&["apply", "--yes"]);
-    let pid = sandbox.pids()[0];
+    let pid = sandbox.pids(1)[0];
     let shown = sandbox.ok(&["state", "show", "process.web"]);
     assert!(shown.contains(&format!("\n  pid: {pid}\n")), "{shown}");
     let json: Value = serde_json::from_str(&sandbox.ok(&["state", "show", "process.web", "--json"])).unwrap();
@@ -72,7 +80,7 @@ fn watch_notices_at_once_that_a_process_ended_says_how_and_starts_it_again() {
     sandbox.write("go", "");
     watch.until("! process/web ended: exit status 7; the last lines of its log: no more memory\n");
     eventually("it is started again", || watch.log().matches("process/web created").count() == 2);
-    kill(sandbox.pids()[1]);
+    kill(sandbox.pids(2)[1]);
     watch.until("! process/web ended: signal 9\n");
     eventually("it is started again", || watch.log().matches("process/web created").count() == 3);
     assert!(!watch.log().contains("is gone"), "it is said once: {}", watch.log());
@@ -81,8 +89,8 @@ fn watch_notices_at_once_that_a_process_ended_says_how_and_starts_it_again() {
     // One that an earlier program started is followed as well.
     let watch = sandbox.start(&["watch", "--interval", "1h", "--json"]);
     watch.until("\"started\"");
-    assert_eq!(sandbox.pids().len(), 3, "it is not started twice");
-    let pid = sandbox.pids()[2];
+    // It is not started twice.
+    let pid = sandbox.pids(3)[2];
     kill(pid);
     watch.until("\"process_ended\"");
     let log = watch.log();
@@ -97,9 +105,9 @@ fn watch_notices_at_once_that_a_process_ended_says_how_and_starts_it_again() {
 
 #[test]
 fn a_process_that_ends_again_and_again_is_backed_off_from() {
-    // It runs for longer than a new process is watched.
+    // It runs for much longer than a new process is watched.
     let sandbox = Processes::new(
-        "processes:\n  web: {command: 'echo $$ >> pids; sleep 0.3; exit 1'}\nfiles:\n  f: {content: ours}\n",
+        "processes:\n  web: {command: 'echo $$ >> pids; sleep 1; exit 1'}\nfiles:\n  f: {content: ours}\n",
     );
     let watch = sandbox.start(&["watch", "--interval", "1h"]);
     watch.until("! process/web is gone; it is contested");
@@ -107,10 +115,10 @@ fn a_process_that_ends_again_and_again_is_backed_off_from() {
     let before = log.split("it is contested").next().unwrap();
     assert!(before.matches("process/web created").count() <= 3, "{log}");
     let last = fs::metadata(sandbox.path("pids")).unwrap().modified().unwrap();
-    let started = sandbox.pids().len();
+    let started = sandbox.written().len();
     sandbox.write("f", "changed");
     eventually("something else is put right meanwhile", || sandbox.read("f") == "ours");
-    let is_left = sandbox.pids().len() == started;
+    let is_left = sandbox.written().len() == started;
     // The first pause is of ten seconds.
     assert!(is_left || last.elapsed().unwrap() >= Duration::from_secs(10), "{}", watch.log());
 }
@@ -121,10 +129,10 @@ fn report_only_notices_that_a_process_ended_and_starts_nothing() {
     sandbox.ok(&["apply", "--yes"]);
     let watch = sandbox.start(&["watch", "--report-only", "--interval", "1h"]);
     watch.until("nothing to do");
-    kill(sandbox.pids()[0]);
+    kill(sandbox.pids(1)[0]);
     watch.until("! process/web ended; its exit status is not known, as another program had started it\n");
     watch.until("1 to create");
-    assert_eq!(sandbox.pids().len(), 1);
+    assert_eq!(sandbox.written().len(), 1);
 }
 
 #[test]
@@ -139,14 +147,14 @@ fn watch_says_at_once_what_happens_while_a_command_is_applied() {
     let mut watch = sandbox.start(&["watch", "--interval", "1h"]);
     eventually("the command has begun", || sandbox.path("begun").exists());
     // A process that this very run has started.
-    kill(sandbox.pids()[0]);
+    kill(sandbox.pids(1)[0]);
     watch.until("! process/web ended: signal 9\n");
     sandbox.write("go", "");
     eventually("it is started again", || watch.log().matches("process/web created").count() == 2);
     // One that runs since an earlier one.
     sandbox.declare(&declared("2"));
     eventually("the command has begun", || sandbox.path("begun2").exists());
-    kill(sandbox.pids()[1]);
+    kill(sandbox.pids(2)[1]);
     eventually("it is said", || watch.log().matches("process/web ended: signal 9").count() == 2);
     sandbox.declare(&declared("3"));
     watch.until("manifests may have changed; they are read when what runs now has ended\n");
@@ -174,7 +182,7 @@ fn watch_does_not_report_the_end_of_a_process_that_it_stops_itself() {
     sandbox.write("go600", "");
     watch.until("command/slow created");
     sandbox.declare(&declared("601"));
-    eventually("it is started again", || sandbox.pids().len() == 2);
+    sandbox.pids(2);
     sandbox.write("go601", "");
     watch.until("command/slow modified");
     sandbox.declare("commands: {slow: {apply: 'until test -e go601; do sleep 0.01; done'}}\n");
@@ -192,8 +200,7 @@ fn what_a_process_has_started_goes_with_it_also_if_it_has_ended_before() {
         let _ = fs::remove_file(sandbox.path("pids"));
         sandbox.declare(PARENT);
         sandbox.ok(&["apply", "--yes"]);
-        eventually("both run", || sandbox.pids().len() == 2);
-        let [parent, child] = sandbox.pids()[..] else { panic!("{:?}", sandbox.pids()) };
+        let [parent, child] = sandbox.pids(2)[..] else { panic!("{:?}", sandbox.written()) };
         kill(parent);
         eventually("it has ended", || is_running(parent) == Some(false));
         assert_eq!(is_running(child), Some(true));
@@ -222,7 +229,7 @@ fn the_end_of_a_process_is_reported_once_by_who_only_reports() {
     sandbox.ok(&["apply", "--yes"]);
     let mut watch = sandbox.start(&["watch", "--report-only", "--interval", "100ms"]);
     watch.until("watching site");
-    kill(sandbox.pids()[0]);
+    kill(sandbox.pids(1)[0]);
     watch.until("! process/web ended");
     let passes = || sandbox.read("checks").lines().count();
     let before = passes();

@@ -11,7 +11,7 @@ use setpoint_composite::settings::{Namespaces, Settings};
 use setpoint_consul as consul;
 use setpoint_testutils::{Acl, Consul, Proxy, need, wait};
 
-use super::world::{LIMIT, Running, World};
+use super::world::{LIMIT, Running, World, looks, rests};
 
 fn defaults(world: &World) -> Settings {
     Settings { namespaces: Namespaces::Only([world.name().to_owned()].into()), ..Settings::default() }
@@ -98,11 +98,8 @@ async fn own_writes_cause_no_further_look_at_consul() {
     let ns = world.name();
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
-    // Whatever was written is looked at once more.
-    tokio::time::sleep(Duration::from_secs(9)).await;
-    let looks = || proxy.requests().iter().filter(|request| request.contains("/v1/txn?consistent")).count();
-    let before = looks();
-    assert!(before > 0);
+    rests(&proxy, Duration::from_secs(9)).await;
+    let before = looks(&proxy);
     for round in 0..2 {
         consul.put(&format!("composite/{ns}/structure/z-{round}/compositeRole"), "satellite").await.unwrap();
         let satellites: Vec<_> = (0..=round).map(|round| json!({ "origin": format!("z-{round}") })).collect();
@@ -110,5 +107,5 @@ async fn own_writes_cause_no_further_look_at_consul() {
         // Longer than a status is left alone that something else has changed.
         tokio::time::sleep(Duration::from_secs(7)).await;
     }
-    assert_eq!(looks() - before, 0, "what others write to Consul takes no look at our own keys");
+    assert_eq!(looks(&proxy) - before, 0, "what others write to Consul takes no look at our own keys");
 }

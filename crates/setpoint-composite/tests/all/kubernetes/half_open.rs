@@ -16,7 +16,7 @@ use setpoint_kube::client::Clients;
 use setpoint_kube::lease::Timing;
 use setpoint_testutils::{Proxy, need, wait};
 
-use super::world::{LIMIT, Running, World};
+use super::world::{LIMIT, Running, World, rests};
 
 fn defaults(world: &World) -> Settings {
     let names = [world.name().to_owned()].into();
@@ -38,8 +38,19 @@ async fn configuration(world: &World, proxy: &Proxy) -> Config {
 
 /// An operator that reaches the API server through a proxy, by a client without any limits: the operator's own must do.
 async fn behind(world: &World, proxy: &Proxy) -> Running {
+    behind_both(world, proxy, world.consul_client()).await
+}
+
+async fn behind_both(world: &World, proxy: &Proxy, consul: consul::Client) -> Running {
     let client = Client::try_from(configuration(world, proxy).await).unwrap();
-    Running::start(client, world.consul_client(), defaults(world))
+    Running::start(client, consul, defaults(world))
+}
+
+/// A proxy before Consul, and a client that reaches Consul through it.
+async fn before_consul(world: &World) -> (Proxy, consul::Client) {
+    let proxy = Proxy::start(world.consul.url().trim_start_matches("http://").parse().unwrap()).await;
+    let client = consul::Client::new(consul::Settings::new(format!("http://{}", proxy.address()))).unwrap();
+    (proxy, client)
 }
 
 fn alone(world: &World) -> Value {
@@ -83,11 +94,11 @@ async fn a_list_whose_answer_stops_on_its_way_is_asked_for_again() {
 async fn a_quiet_watch_whose_other_end_is_gone_is_made_anew() {
     let world = need!(World::new().await);
     let proxy = before_kubernetes(&world).await;
-    let running = behind(&world, &proxy).await;
+    let (seen, consul) = before_consul(&world).await;
+    let running = behind_both(&world, &proxy, consul).await;
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
     world.settled("composite").await;
-    // Keys that were just written are looked at once more without being asked for.
-    tokio::time::sleep(Duration::from_secs(9)).await;
+    rests(&seen, Duration::from_secs(9)).await;
     proxy.freeze();
     let other = format!("{}-other", world.name());
     let spec = json!({ "originNamespace": world.name(), "baseline": { "originNamespace": other } });
@@ -99,8 +110,7 @@ async fn a_quiet_watch_whose_other_end_is_gone_is_made_anew() {
 #[tokio::test]
 async fn a_quiet_query_to_consul_whose_other_end_is_gone_is_asked_again() {
     let world = need!(World::new().await);
-    let proxy = Proxy::start(world.consul.url().trim_start_matches("http://").parse().unwrap()).await;
-    let client = consul::Client::new(consul::Settings::new(format!("http://{}", proxy.address()))).unwrap();
+    let (proxy, client) = before_consul(&world).await;
     let _running = Running::start(world.client.clone(), client, defaults(&world));
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
     world.settled("composite").await;
@@ -119,9 +129,8 @@ async fn an_answer_of_consul_that_stops_on_its_way_is_asked_for_again() {
         let key = format!("composite/{}/structure/sat-{number:03}/compositeRole", world.name());
         world.consul.put(&key, "satellite").await.unwrap();
     }
-    let proxy = Proxy::start(world.consul.url().trim_start_matches("http://").parse().unwrap()).await;
+    let (proxy, client) = before_consul(&world).await;
     proxy.freeze_answers_after(20_000);
-    let client = consul::Client::new(consul::Settings::new(format!("http://{}", proxy.address()))).unwrap();
     let _running = Running::start(world.client.clone(), client, defaults(&world));
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
     wait::until("an answer to stop", LIMIT, async || (proxy.swallowed() >= 1).then_some(())).await;

@@ -11,7 +11,7 @@ use setpoint_composite::settings::Settings;
 use setpoint_consul as consul;
 use setpoint_testutils::{Proxy, need, wait};
 
-use super::world::{LIMIT, Running, World};
+use super::world::{LIMIT, Running, World, rests};
 
 /// An operator that reaches Consul through a proxy.
 async fn behind_a_proxy(world: &World) -> (Proxy, Running) {
@@ -118,15 +118,14 @@ async fn a_changed_composite_id_moves_the_keys_and_the_watch() {
 async fn own_keys_that_something_else_removed_or_changed_are_put_back() {
     let world = need!(World::new().await);
     let ns = world.name();
-    let _running = world.operate();
+    let (proxy, _running) = behind_a_proxy(&world).await;
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
     let role = format!("composite/{ns}/structure/{ns}/compositeRole");
     let reference = format!("config/{ns}/application/composite/structureRef");
     let value = format!("composite/{ns}/structure");
     for (key, value) in [(&role, "baseline"), (&reference, value.as_str())] {
-        // Keys that were just written are looked at once more without being asked for.
-        tokio::time::sleep(Duration::from_millis(1500)).await;
+        rests(&proxy, Duration::from_secs(2)).await;
         world.consul.delete(key).await.unwrap();
         let back = async || (world.consul.get(key).await.ok()?.value? == value).then_some(());
         wait::until(&format!("{key} to be put back"), LIMIT, back).await;

@@ -10,21 +10,21 @@ use setpoint_composite::api::ConditionType;
 use setpoint_composite::publish::{MANAGED_BY, payload_of};
 use setpoint_composite::settings::{Namespaces, Settings};
 use setpoint_consul as consul;
-use setpoint_testutils::{Acl, Consul, need, wait};
+use setpoint_testutils::{Acl, Consul, Proxy, need, wait};
 
-use super::world::{LIMIT, NAME, Running, World};
+use super::world::{LIMIT, NAME, Running, World, rests};
 
 /// By when what Consul does not report is found, with a margin for a busy machine; everything is checked every five minutes.
 const SOON: Duration = Duration::from_mins(2);
 
 fn operate(worlds: &[&World], consul: &Consul) -> Running {
-    operate_with(worlds, consul, Settings::default())
+    operate_at(worlds, consul.url(), Settings::default())
 }
 
-fn operate_with(worlds: &[&World], consul: &Consul, settings: Settings) -> Running {
+fn operate_at(worlds: &[&World], consul: String, settings: Settings) -> Running {
     let names = worlds.iter().map(|world| world.name().to_owned()).collect();
     let settings = Settings { namespaces: Namespaces::Only(names), ..settings };
-    let client = consul::Client::new(consul::Settings::new(consul.url())).unwrap();
+    let client = consul::Client::new(consul::Settings::new(consul)).unwrap();
     Running::start(worlds[0].client.clone(), client, settings)
 }
 
@@ -237,9 +237,12 @@ async fn what_is_missing_when_an_operator_starts_is_believed_after_the_grace() {
 async fn own_keys_are_put_back_also_where_nothing_is_published() {
     let (disabled, foreign) = (need!(World::new().await), need!(World::new().await));
     let consul = need!(Consul::start(Acl::Off).await);
+    let address = consul.url().trim_start_matches("http://").parse().unwrap();
+    let proxies = [Proxy::start(address).await, Proxy::start(address).await];
+    let [one, other] = proxies.each_ref().map(|proxy| format!("http://{}", proxy.address()));
     let settings = Settings { sync_enabled: false, ..Settings::default() };
-    let _disabled = operate_with(&[&disabled], &consul, settings);
-    let _foreign = operate(&[&foreign], &consul);
+    let _disabled = operate_at(&[&disabled], one, settings);
+    let _foreign = operate_at(&[&foreign], other, Settings::default());
     for world in [&disabled, &foreign] {
         world.declare("composite", json!({ "originNamespace": world.name() })).await;
         world.condition("composite", ConditionType::Synced, "True", "Written").await;
@@ -247,8 +250,9 @@ async fn own_keys_are_put_back_also_where_nothing_is_published() {
     foreign.settled("composite").await;
     foreign.patch_map(json!({ "metadata": { "labels": { MANAGED_BY: "other" } } })).await;
     foreign.condition("composite", ConditionType::Published, "False", "NotOwned").await;
-    // Long after they were written, and looked at once more.
-    tokio::time::sleep(Duration::from_secs(8)).await;
+    for proxy in &proxies {
+        rests(proxy, Duration::from_secs(8)).await;
+    }
     for world in [&disabled, &foreign] {
         let since = Instant::now();
         consul.delete(&role(world.name(), world.name())).await.unwrap();

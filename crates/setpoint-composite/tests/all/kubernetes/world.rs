@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -18,7 +18,7 @@ use setpoint_composite::settings::{Namespaces, Settings};
 use setpoint_consul as consul;
 use setpoint_kube::client::Clients;
 use setpoint_testutils::kubernetes::{History, TestNamespace};
-use setpoint_testutils::{Consul, Kubernetes, Missing, wait};
+use setpoint_testutils::{Consul, Kubernetes, Missing, Proxy, wait};
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -80,6 +80,24 @@ pub(crate) fn fast(namespaces: &[&str]) -> Settings {
         apply_retry_max_time: Duration::from_millis(200),
         ..Settings::default()
     }
+}
+
+/// How often the operator has looked at its own keys, through a proxy before Consul.
+pub(crate) fn looks(consul: &Proxy) -> usize {
+    consul.requests().iter().filter(|request| request.contains("/v1/txn?consistent")).count()
+}
+
+/// Waits until the operator has looked at its own keys again, and then not for so long: what was just written is looked at once more
+/// without being asked for.
+pub(crate) async fn rests(consul: &Proxy, quiet: Duration) {
+    let (mut seen, mut since) = (0, Instant::now());
+    let rests = async || {
+        if looks(consul) != seen {
+            (seen, since) = (looks(consul), Instant::now());
+        }
+        (seen >= 2 && since.elapsed() >= quiet).then_some(())
+    };
+    wait::until("it to rest", LIMIT, rests).await;
 }
 
 /// Makes the resource known to an API server.
