@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use redb::{Database, ReadableTable, WriteTransaction};
+use redb::{Database, WriteTransaction};
 use setpoint_engine::{CurrentGraph, ItemState};
 use setpoint_graph::{ItemRef, ItemTypes, Node};
 
