@@ -29,7 +29,7 @@ pub(crate) use attributes::{Attached, Xattr};
 pub use error::FsError;
 pub(crate) use error::untouched;
 pub(crate) use file::{LastLook, Whole, Write, Written};
-pub(crate) use number::Number;
+pub(crate) use number::{Number, lasting_number, number_at};
 pub(crate) use prepared::{Prepared, Published};
 pub(crate) use temporary::{Temporary, short};
 
