@@ -89,6 +89,21 @@ symlinks:
 }
 
 #[test]
+fn what_setpoint_made_and_leaves_is_not_said_to_be_taken_over() {
+    let sandbox = Sandbox::new("files:\n  x: {path: b, content: ours}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("b", "changed");
+    sandbox.declare(
+        "files:\n  x: {path: c, content: ours, adopt: true}\n  z: {path: b, content: new, adopt: true}\n",
+    );
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("+ file/z  it is intended and not there\n"), "{plan}");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.tree(), [""; 0]);
+}
+
+#[test]
 fn what_was_imported_or_adopted_is_as_and_where_it_was_in_the_end() {
     let sandbox = Sandbox::new("files:\n  a: {content: ours}\n");
     sandbox.write("a", "theirs");

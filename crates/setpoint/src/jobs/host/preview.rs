@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_engine::{CurrentGraph, Drifted, Engine, Observed, Refreshed, Selection, ToRead};
 use setpoint_graph::{Graph, Item as _, ItemHandle, ItemRef};
-use setpoint_host::{Command, Existing, Host, Manifest, RootPath, path_of};
+use setpoint_host::{Command, Existing, Host, Manifest, path_of};
 use setpoint_plan::{Action, AttributeChange, Plan, PlannedOperation, ReasonCode};
 
 use super::changes::{ChangedAttribute, changes};
@@ -122,8 +122,12 @@ pub(crate) async fn preview(
     let mut plan = engine.plan(Some(current), intended, selection, Timestamp::now())?;
     // What is ours is moved or deleted before something else comes to its place, or that is refused.
     let ours = current.items().filter(|node| is_there(current, node.reference()));
-    let ours: BTreeSet<&str> = ours.filter_map(|node| path_of(node.item()).map(RootPath::as_str)).collect();
-    let is_foreign = |existing: &Existing| !ours.contains(existing.path.as_str());
+    let ours: BTreeMap<&str, &ItemRef> =
+        ours.filter_map(|node| Some((path_of(node.item())?.as_str(), node.reference()))).collect();
+    let is_foreign = |existing: &Existing| !ours.contains_key(existing.path.as_str());
+    // What was made here has left by then; only an original that is put back is taken over.
+    let leaves =
+        |existing: &Existing| ours.get(existing.path.as_str()).is_some_and(|item| !is_adopted(current, item));
     complete(&mut plan, current, intended);
     let mut theirs = released(&mut plan, host, current);
     let (mut warnings, mut taken_over) = (Vec::new(), Vec::new());
@@ -135,7 +139,7 @@ pub(crate) async fn preview(
             && let Some(new) = new
             && let Some(existing) = host.in_the_way(new)
         {
-            if existing.adopts && existing.adoptable {
+            if existing.adopts && existing.adoptable && !leaves(&existing) {
                 taken_over.push((operation, new.clone()));
             } else if is_foreign(&existing) {
                 warnings.push(in_the_way(new.reference(), &existing));
