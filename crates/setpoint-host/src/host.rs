@@ -11,7 +11,7 @@ use setpoint_engine::{CurrentGraph, ItemState, OpError, Presence};
 use setpoint_graph::{ItemHandle, ItemRef, Name};
 
 use crate::configure::{DirectoryIndex, Kept, Notice, Notices, PassingNote, PathNote, kept};
-use crate::fs::{FsError, Kind, Root, Temporary};
+use crate::fs::{FileType, FsError, Root, Temporary};
 use crate::item::RootPath;
 use crate::kinds::{self, File, Left, OnDisk, Process, path_of};
 use crate::process::{CheckEvent, Checks, Children, Output, ProcessOperations};
@@ -334,7 +334,8 @@ impl Host {
     pub fn recall(&self, current: &CurrentGraph) {
         self.0.directories.clear();
         for node in current.items() {
-            let location = kinds::on_disk(node.item()).filter(|location| location.kind == Kind::Directory);
+            let location =
+                kinds::on_disk(node.item()).filter(|location| location.kind == FileType::Directory);
             if let (Some(location), Some(note)) =
                 (location, node.state().and_then(ItemState::noted::<PathNote>))
             {

@@ -94,7 +94,7 @@ pub(crate) trait HostKind: Item + Clone + Serialize + DeserializeOwned {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnDisk<'a> {
     pub(crate) path: &'a RootPath,
-    pub(crate) kind: fs::Kind,
+    pub(crate) kind: fs::FileType,
     /// Who may do what with it, of a kind for which that can be said.
     pub(crate) access: Option<&'a Access>,
     /// Whether what is already there is taken over.

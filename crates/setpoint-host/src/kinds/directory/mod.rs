@@ -113,7 +113,7 @@ impl HostKind for Directory {
     }
 
     fn on_disk(&self) -> Option<OnDisk<'_>> {
-        let (path, kind, access) = (&self.path, fs::Kind::Directory, Some(&self.access));
+        let (path, kind, access) = (&self.path, fs::FileType::Directory, Some(&self.access));
         Some(OnDisk { path, kind, access, adopt: self.adopt })
     }
 

@@ -151,7 +151,7 @@ impl HostKind for File {
     }
 
     fn on_disk(&self) -> Option<OnDisk<'_>> {
-        let (path, kind, access) = (&self.path, fs::Kind::File, Some(&self.access));
+        let (path, kind, access) = (&self.path, fs::FileType::File, Some(&self.access));
         Some(OnDisk { path, kind, access, adopt: self.adopt })
     }
 

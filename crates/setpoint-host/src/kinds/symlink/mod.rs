@@ -118,7 +118,7 @@ impl HostKind for Symlink {
     }
 
     fn on_disk(&self) -> Option<OnDisk<'_>> {
-        let (path, kind, access) = (&self.path, fs::Kind::Symlink, None);
+        let (path, kind, access) = (&self.path, fs::FileType::Symlink, None);
         Some(OnDisk { path, kind, access, adopt: self.adopt })
     }
 
