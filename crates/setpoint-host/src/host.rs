@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use setpoint_engine::{CurrentGraph, ItemState, OpError, Presence};
 use setpoint_graph::{ItemHandle, ItemRef, Name};
 
-use crate::configure::{DirectoryIndex, Kept, Notice, Notices, PassingNote, PathNote};
-use crate::fs::{FsError, Kind, Root, Temporary};
+use crate::configure::{DirectoryIndex, Kept, Notice, Notices, PassingNote, PathNote, kept};
+use crate::fs::{FileType, FsError, Root, Temporary};
 use crate::item::RootPath;
-use crate::kinds::{self, Left, OnDisk, Process, path_of};
+use crate::kinds::{self, File, Left, OnDisk, Process, path_of};
 use crate::process::{CheckEvent, Checks, Children, Output, ProcessOperations};
 
 /// A host that items are configured on: everything happens below one root directory.
@@ -134,6 +134,11 @@ impl Host {
         &self.0.root_path
     }
 
+    /// Where runtime files are kept.
+    pub fn runtime(&self) -> &Path {
+        &self.0.runtime
+    }
+
     /// Knows items by the directories that they are in now, whatever was there before; gives those of which that has changed.
     ///
     /// For whoever has copied, restored or made them again by hand.
@@ -237,6 +242,20 @@ impl Host {
         Ok(())
     }
 
+    /// An item as it is when it is released: what was there before it, in its place; none if nothing is kept that would be put back.
+    pub fn released(&self, item: &ItemHandle, state: &ItemState) -> Option<ItemHandle> {
+        let note: PathNote = state.noted().filter(|_| state.ownership().is_adopted())?;
+        let name = note.original.filter(|_| note.released.is_none())?;
+        kinds::restored(item, &self.0.kept.get(&name).ok()??)
+    }
+
+    /// Says why what is there can't be taken over by an item that holds something else: it would be lost. None if it can.
+    pub fn can_not_be_kept(&self, there: &ItemHandle, item: &ItemHandle) -> Option<OpError> {
+        let (there, wanted) = (there.get::<File>()?, item.get::<File>()?);
+        let is_replaced = !wanted.log && there.content != wanted.content;
+        (is_replaced && there.content.size() > kept::LARGEST as u64).then(|| kept::too_large(&there.path))
+    }
+
     /// What a person should know of files that are not Setpoint's work, since this was asked last.
     pub fn take_notices(&self) -> Vec<Notice> {
         self.0.notices.take()
@@ -315,7 +334,8 @@ impl Host {
     pub fn recall(&self, current: &CurrentGraph) {
         self.0.directories.clear();
         for node in current.items() {
-            let location = kinds::on_disk(node.item()).filter(|location| location.kind == Kind::Directory);
+            let location =
+                kinds::on_disk(node.item()).filter(|location| location.kind == FileType::Directory);
             if let (Some(location), Some(note)) =
                 (location, node.state().and_then(ItemState::noted::<PathNote>))
             {

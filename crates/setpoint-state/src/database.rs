@@ -98,7 +98,7 @@ pub(crate) struct Stamps {
 
 /// Tells whether a file is as it was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileStamp {
+pub(crate) struct FileStamp {
     inode: u64,
     size: u64,
     modified: (i64, i64),
@@ -106,7 +106,7 @@ struct FileStamp {
 }
 
 impl FileStamp {
-    fn of(path: &Path) -> Option<Self> {
+    pub(crate) fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         let (modified, changed) = ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
         Some(Self { inode: found.ino(), size: found.len(), modified, changed })

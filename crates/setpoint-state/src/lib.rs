@@ -30,4 +30,4 @@ pub use database::Recovered;
 pub use error::StateError;
 pub use journal::JournalFile;
 pub use run::{OperationDetails, Run, RunDetails, RunDrift, RunEntry, RunOutcome};
-pub use store::{Holder, Snapshot, StateDir, Writer};
+pub use store::{Holder, Snapshot, StateDir, StateVersion, Writer};

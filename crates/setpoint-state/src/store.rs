@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Record, replay};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef, ItemTypes, Revision, Touched};
 
-use crate::database::{Checkpoint, DatabaseContent, Recovered, Stamps, Store};
+use crate::database::{Checkpoint, DatabaseContent, FileStamp, Recovered, Stamps, Store};
 use crate::entry::RunBegin;
 use crate::journal::{self, JournalContent, JournalFile, ReadJournal};
 use crate::lock::{self, Lock};
@@ -62,6 +62,13 @@ impl Snapshot {
     }
 }
 
+/// Tells whether anybody has written the state meanwhile, without reading it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StateVersion {
+    database: Option<FileStamp>,
+    journal: Option<FileStamp>,
+}
+
 /// Who may write the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder(pub String);
@@ -89,6 +96,12 @@ impl StateDir {
         let path = self.dir.join("lock");
         lock::is_held(&path)
             .then(|| Holder(lock::holder(&path).unwrap_or_else(|| "another process".to_owned())))
+    }
+
+    /// What tells the state as it is now from what anybody makes of it.
+    pub fn version(&self) -> StateVersion {
+        let [database, ..] = self.store().files();
+        StateVersion { database: FileStamp::of(&database), journal: FileStamp::of(&self.journal_path()) }
     }
 
     /// Reads what is known, also beside a writer; none if nothing was ever written.

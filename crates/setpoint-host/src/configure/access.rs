@@ -42,15 +42,20 @@ impl Accounts {
 
     /// What was found of all that the item manages.
     pub(crate) fn found(&self, managed: &Access, found: &Found) -> Access {
+        self.of_managed(managed, found.mode, found.uid, found.gid)
+    }
+
+    /// A mode, a user and a group, as far as the item manages them.
+    pub(crate) fn of_managed(&self, managed: &Access, mode: u32, uid: u32, gid: u32) -> Access {
         let owner = managed.owner.as_ref().map(|name| match self.uid(Some(name)) {
-            Ok(Some(uid)) if uid == found.uid => name.clone(),
-            _ => name_of(&list(USERS), found.uid).unwrap_or_else(|| found.uid.to_string()),
+            Ok(Some(known)) if known == uid => name.clone(),
+            _ => name_of(&list(USERS), uid).unwrap_or_else(|| uid.to_string()),
         });
         let group = managed.group.as_ref().map(|name| match self.gid(Some(name)) {
-            Ok(Some(gid)) if gid == found.gid => name.clone(),
-            _ => name_of(&list(GROUPS), found.gid).unwrap_or_else(|| found.gid.to_string()),
+            Ok(Some(known)) if known == gid => name.clone(),
+            _ => name_of(&list(GROUPS), gid).unwrap_or_else(|| gid.to_string()),
         });
-        Access { mode: managed.mode.map(|_| Mode::new(found.mode)), owner, group }
+        Access { mode: managed.mode.map(|_| Mode::new(mode)), owner, group }
     }
 }
 

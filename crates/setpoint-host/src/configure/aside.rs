@@ -13,7 +13,7 @@ use setpoint_graph::{Graph, ItemHandle, ItemRef, SubgraphPath};
 use super::locations::Location;
 use super::notes::{Aside, Made, PathNote};
 use crate::Host;
-use crate::fs::{FsError, Kind, Number, Temporary, short, untouched};
+use crate::fs::{FileType, FsError, Number, Temporary, short, untouched};
 use crate::item::RootPath;
 use crate::kinds;
 
@@ -33,7 +33,7 @@ impl Host {
     }
 
     /// The place of what was set aside for the item that is operated on, if it is there.
-    pub(crate) fn find_aside(&self, cx: &OpCx, kind: Kind) -> Result<Option<RootPath>, FsError> {
+    pub(crate) fn find_aside(&self, cx: &OpCx, kind: FileType) -> Result<Option<RootPath>, FsError> {
         let Some(Aside { number, .. }) = PathNote::of(cx).aside else { return Ok(None) };
         let aside = self.aside(number)?;
         // A file may have been written anew there.
@@ -57,7 +57,7 @@ impl Host {
         &self,
         cx: &OpCx,
         location: &Location,
-        kind: Kind,
+        kind: FileType,
     ) -> Result<bool, FsError> {
         if self.find_aside(cx, kind)?.is_some() {
             // A run that was cut off has come as far as this.
@@ -81,12 +81,12 @@ impl Host {
         cx: &OpCx,
         aside: &RootPath,
         path: &RootPath,
-        kind: Kind,
+        kind: FileType,
     ) -> Result<bool, OpError> {
         let failed = |error: FsError| untouched(&error);
         let root = &self.0.root;
         let known_by =
-            if kind == Kind::Directory { self.known_by(aside, kind) } else { root.lasting_holder(path) };
+            if kind == FileType::Directory { self.known_by(aside, kind) } else { root.lasting_holder(path) };
         let made = root.number(aside).map_err(failed)?.map(Made::This);
         let note = PathNote { known_by, mounts: root.mounts(path), made, ..PathNote::of(cx) };
         note.write(cx).await.map_err(failed)?;
@@ -123,7 +123,9 @@ impl Host {
         let root = &self.0.root;
         let is_back = |item: &ItemHandle, state: &ItemState| {
             let (location, note) = (kinds::on_disk(item)?, state.noted::<PathNote>()?);
-            if location.kind != Kind::Directory || root.stat(location.path).ok()??.kind != Kind::Directory {
+            if location.kind != FileType::Directory
+                || root.stat(location.path).ok()??.kind != FileType::Directory
+            {
                 return None;
             }
             let (was, found) = (note.directory()?, root.directory(location.path.as_str())?);

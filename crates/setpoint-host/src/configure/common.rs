@@ -9,7 +9,7 @@ use super::locations::{IfMissing, Location, is_unmounted};
 use super::notes::{Aside, Made, Move, PathNote, Unseen};
 use super::notice::Notice;
 use crate::Host;
-use crate::fs::{FsError, Kind, Number, Prepared, Published, untouched};
+use crate::fs::{FileType, FsError, Number, Prepared, Published, untouched};
 use crate::item::{Because, Dependence, Need, RootPath};
 
 impl Host {
@@ -22,7 +22,7 @@ impl Host {
         &self,
         cx: &OpCx,
         path: &RootPath,
-        kind: Kind,
+        kind: FileType,
         read: impl Fn(&RootPath) -> Result<Option<T>, FsError>,
         is_as: impl Fn(&T, Option<&Original>) -> bool,
     ) -> Result<Observed<T>, OpError> {
@@ -135,7 +135,7 @@ impl Host {
         &self,
         cx: &OpCx,
         path: &RootPath,
-        kind: Kind,
+        kind: FileType,
         original: Option<String>,
         wrote: Option<String>,
     ) -> Result<(), OpError> {
@@ -241,9 +241,9 @@ impl Host {
     }
 
     /// The directory by which what is at a path is known, as it can be noted for good; none if nothing is there.
-    pub(crate) fn known_by(&self, path: &RootPath, kind: Kind) -> Option<Number> {
+    pub(crate) fn known_by(&self, path: &RootPath, kind: FileType) -> Option<Number> {
         let root = &self.0.root;
-        if kind == Kind::Directory {
+        if kind == FileType::Directory {
             return root.lasting_directory(path.as_str());
         }
         root.stat(path).ok().flatten().and_then(|_| root.lasting_holder(path))
@@ -287,7 +287,7 @@ impl Host {
         cx: &OpCx,
         old: &RootPath,
         new: &RootPath,
-        kind: Kind,
+        kind: FileType,
     ) -> Result<bool, FsError> {
         let root = &self.0.root;
         let from = self.locate(cx, old, kind)?;
@@ -297,7 +297,7 @@ impl Host {
         let Some(number) = root.number(&from.path)? else { return Ok(false) };
         // What is noted was about to be done: nothing is in its way.
         root.is_free(new)?;
-        let into = if kind == Kind::Directory { None } else { root.lasting_holder(new) };
+        let into = if kind == FileType::Directory { None } else { root.lasting_holder(new) };
         let mut note = PathNote::of(cx);
         let this = Move { from: old.clone(), to: new.clone(), number, into };
         // One that was noted and not done is noted once.
@@ -305,7 +305,7 @@ impl Host {
             note.moved.push(this);
         }
         note.write(cx).await?;
-        if kind == Kind::Directory {
+        if kind == FileType::Directory {
             self.0.directories.learn(cx.item(), new, &note);
         }
         root.rename(&from.path, from.within, new, kind)?;
@@ -376,13 +376,13 @@ impl Host {
 
     /// Where an item is now: the directory around it may have moved before. What is in its place in another directory than
     /// before, and another directory in its place, are errors.
-    pub(crate) fn locate(&self, cx: &OpCx, path: &RootPath, kind: Kind) -> Result<Location, FsError> {
+    pub(crate) fn locate(&self, cx: &OpCx, path: &RootPath, kind: FileType) -> Result<Location, FsError> {
         let (root, directories, note) = (&self.0.root, &self.0.directories, PathNote::of(cx));
         if let Some(path) = self.find_aside(cx, kind)? {
             return Ok(Location { path, within: None });
         }
         if let Some(Aside { number: aside, .. }) = note.aside
-            && kind != Kind::Directory
+            && kind != FileType::Directory
             && !Self::is_aside(path)
         {
             // It may not have been set aside yet, or be brought back. Anything else in its place is not the item, which is gone.
@@ -393,7 +393,7 @@ impl Host {
             let gone = || self.aside(aside).map(|path| Location { path, within: None });
             return if is_it { Ok(location) } else { gone() };
         }
-        if kind != Kind::Directory {
+        if kind != FileType::Directory {
             return directories.entry(root, path, &note, self.if_missing(cx));
         }
         let location = directories.directory(root, path, &note)?;

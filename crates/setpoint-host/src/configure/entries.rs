@@ -15,7 +15,7 @@ use super::locations::Location;
 use super::notes::PathNote;
 use super::notice::Notice;
 use crate::Host;
-use crate::fs::{Attached, FsError, Kind, LastLook, Number, Temporary, Written, untouched};
+use crate::fs::{Attached, FileType, FsError, LastLook, Number, Temporary, Written, untouched};
 use crate::item::RootPath;
 use crate::kinds::{HostKind, Left};
 
@@ -25,7 +25,7 @@ pub(crate) trait Entries: Send + Sync {
     type Item: HostKind;
 
     /// What it is on disk.
-    const KIND: Kind;
+    const KIND: FileType;
 
     /// The host that they are on.
     fn host(&self) -> &Host;

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use setpoint_graph::ItemRef;
 
 use super::notes::PathNote;
-use crate::fs::{FsError, Kind, Number, Root};
+use crate::fs::{FileType, FsError, Number, Root};
 use crate::item::RootPath;
 
 /// How many directories around a thing may have moved, one inside the other.
@@ -155,7 +155,7 @@ impl DirectoryIndex {
             return at(&path);
         }
         match root.stat(path)? {
-            Some(found) if found.kind == Kind::Directory => Err(FsError::replaced(path)),
+            Some(found) if found.kind == FileType::Directory => Err(FsError::replaced(path)),
             // It may be where nobody could look.
             None => unseen.map_or_else(|| at(path), Err),
             Some(_) => at(path),
@@ -379,7 +379,9 @@ mod tests {
         fn note_of(&self, path: &str) -> PathNote {
             let path = RootPath::new(path).unwrap();
             let known_by = match self.root.stat(&path).unwrap() {
-                Some(found) if found.kind == Kind::Directory => self.root.lasting_directory(path.as_str()),
+                Some(found) if found.kind == FileType::Directory => {
+                    self.root.lasting_directory(path.as_str())
+                }
                 _ => self.root.lasting_holder(&path),
             };
             PathNote { known_by, ..PathNote::default() }

@@ -7,7 +7,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use setpoint_engine::OpCx;
 
-use crate::fs::{FsError, Kind, Number};
+use crate::fs::{FileType, FsError, Number};
 use crate::item::RootPath;
 use crate::process::Started;
 
@@ -119,11 +119,11 @@ impl PathNote {
     /// What is left to note when what is at a path has come to its end.
     pub(crate) fn settled(
         &self,
-        kind: Kind,
+        kind: FileType,
         path: &RootPath,
         holder: impl FnOnce() -> Option<Number>,
     ) -> Self {
-        let known_by = if kind == Kind::Directory { self.known_by } else { self.within(path, holder) };
+        let known_by = if kind == FileType::Directory { self.known_by } else { self.within(path, holder) };
         let wrote = self.wrote.last().cloned().into_iter().collect();
         Self { known_by, mounts: self.mounts, wrote, original: self.original.clone(), ..Self::default() }
     }

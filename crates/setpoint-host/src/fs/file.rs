@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::prepared::{Prepared, What};
 use super::{
-    Dir, Found, FsError, Kind, Number, Root, Temporary, Xattr, attributes, gone, is_within, other_type,
+    Dir, FileType, Found, FsError, Number, Root, Temporary, Xattr, attributes, gone, is_within, other_type,
     refused, stat, temporary, writers::Writers,
 };
 use crate::item::{Content, RootPath};
@@ -100,14 +100,14 @@ impl Root {
                 // A link in its place, a socket, or a link on the way that leads in circles.
                 let dir = self.around(path).map_err(failed)?;
                 let found = stat(&dir, path.file_name()).map_err(failed)?;
-                let other = found.kind != Kind::File;
-                return Err(if other { other_type(&dir, path, Kind::File) } else { failed(errno) });
+                let other = found.kind != FileType::File;
+                return Err(if other { other_type(&dir, path, FileType::File) } else { failed(errno) });
             }
             Err(errno) => return Err(failed(errno)),
         };
         let found = Found::from(rustix::fs::fstat(&fd).map_err(failed)?);
-        if found.kind != Kind::File {
-            let (path, wanted, found) = (path.to_string(), Kind::File.words(), found.kind.words());
+        if found.kind != FileType::File {
+            let (path, wanted, found) = (path.to_string(), FileType::File.words(), found.kind.words());
             return Err(FsError::OtherType { path, wanted, found });
         }
         Ok(Some((found, fd.into())))
@@ -138,8 +138,8 @@ impl Root {
             return self.write_new(write);
         };
         is_within(&dir, write.within, path)?;
-        if old.kind != Kind::File {
-            return Err(other_type(&dir, path, Kind::File));
+        if old.kind != FileType::File {
+            return Err(other_type(&dir, path, FileType::File));
         }
         let (fd, temporary) = open_temporary(&dir, write.temporary).map_err(failed)?;
         let fd = fill(fd, write)?;

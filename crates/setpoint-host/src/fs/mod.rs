@@ -29,7 +29,7 @@ pub(crate) use attributes::{Attached, Xattr};
 pub use error::FsError;
 pub(crate) use error::untouched;
 pub(crate) use file::{LastLook, Whole, Write, Written};
-pub(crate) use number::Number;
+pub(crate) use number::{Number, lasting_number, number_at};
 pub(crate) use prepared::{Prepared, Published};
 pub(crate) use temporary::{Temporary, short};
 
@@ -43,14 +43,14 @@ pub(crate) struct Root {
 
 /// What a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileType {
     File,
     Directory,
     Symlink,
     Other,
 }
 
-impl Kind {
+impl FileType {
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::File => "a file",
@@ -64,7 +64,7 @@ impl Kind {
 /// What is known of a path without opening it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FileType,
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
@@ -79,12 +79,12 @@ pub(crate) struct Found {
 
 impl From<Stat> for Found {
     fn from(stat: Stat) -> Self {
-        use rustix::fs::FileType;
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Directory,
-            FileType::Symlink => Kind::Symlink,
-            _ => Kind::Other,
+        use rustix::fs::FileType as Reported;
+        let kind = match Reported::from_raw_mode(stat.st_mode) {
+            Reported::RegularFile => FileType::File,
+            Reported::Directory => FileType::Directory,
+            Reported::Symlink => FileType::Symlink,
+            _ => FileType::Other,
         };
         #[expect(clippy::useless_conversion, reason = "the types differ between architectures")]
         Self {
@@ -258,7 +258,8 @@ impl Root {
         let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(()) };
         if let Some(this) = this {
             let Some(found) = gone(number(&dir, path.file_name())).map_err(failed)? else { return Ok(()) };
-            let is_directory = stat(&dir, path.file_name()).is_ok_and(|found| found.kind == Kind::Directory);
+            let is_directory =
+                stat(&dir, path.file_name()).is_ok_and(|found| found.kind == FileType::Directory);
             if is_directory && !this.is(found) {
                 return Err(FsError::replaced(path));
             }
@@ -267,7 +268,7 @@ impl Root {
         match remove() {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(Errno::NOTEMPTY | Errno::EXIST) => {}
-            Err(Errno::NOTDIR) => return Err(other_type(&dir, path, Kind::Directory)),
+            Err(Errno::NOTDIR) => return Err(other_type(&dir, path, FileType::Directory)),
             Err(errno) => return Err(refused(&dir, "remove", path, errno)),
         }
         let inside = self.open_at(path.as_str(), OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
@@ -295,7 +296,12 @@ impl Root {
     }
 
     /// Removes a file or a link, if it is of that kind, and in this directory.
-    pub(crate) fn remove(&self, path: &RootPath, within: Option<Number>, kind: Kind) -> Result<(), FsError> {
+    pub(crate) fn remove(
+        &self,
+        path: &RootPath,
+        within: Option<Number>,
+        kind: FileType,
+    ) -> Result<(), FsError> {
         let failed = |errno| FsError::new("remove", path.as_str(), errno);
         let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(()) };
         let Some(found) = gone(stat(&dir, path.file_name())).map_err(failed)? else { return Ok(()) };
@@ -325,7 +331,7 @@ impl Root {
         from: &RootPath,
         within: Option<Number>,
         to: &RootPath,
-        kind: Kind,
+        kind: FileType,
     ) -> Result<(), FsError> {
         let failed = |errno| FsError::new("move", from.as_str(), errno);
         let source = self.around(from).map_err(failed)?;
@@ -337,7 +343,7 @@ impl Root {
             return Err(other_type(&source, from, kind));
         }
         match rename_new(&source, from.file_name(), &target, to.file_name()) {
-            Err(Errno::EXIST | Errno::NOTEMPTY) => Err(exists(&target, to, Kind::Other)),
+            Err(Errno::EXIST | Errno::NOTEMPTY) => Err(exists(&target, to, FileType::Other)),
             Err(Errno::XDEV) => Err(FsError::OtherFileSystem { from: from.to_string(), to: to.to_string() }),
             renamed => renamed.map_err(|errno| refused(&source, "move", from, errno)),
         }
@@ -350,7 +356,7 @@ impl Root {
         match rustix::fs::readlinkat(&dir, path.file_name(), Vec::new()) {
             Ok(target) => Ok(Some(target.to_string_lossy().into_owned())),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(Errno::INVAL) => Err(other_type(&dir, path, Kind::Symlink)),
+            Err(Errno::INVAL) => Err(other_type(&dir, path, FileType::Symlink)),
             Err(errno) => Err(failed(errno)),
         }
     }
@@ -381,8 +387,8 @@ impl Root {
         let dir = self.around(path).map_err(failed)?;
         let found = stat(&dir, path.file_name()).map_err(failed)?;
         is_within(&dir, within, path)?;
-        if found.kind != Kind::Symlink {
-            return Err(other_type(&dir, path, Kind::Symlink));
+        if found.kind != FileType::Symlink {
+            return Err(other_type(&dir, path, FileType::Symlink));
         }
         gone(rustix::fs::unlinkat(&dir, temporary, AtFlags::empty())).map_err(failed)?;
         rustix::fs::symlinkat(target, &dir, temporary).map_err(failed)?;
@@ -399,7 +405,7 @@ impl Root {
     pub(crate) fn set_access(
         &self,
         path: &RootPath,
-        kind: Kind,
+        kind: FileType,
         mode: Option<u32>,
         uid: Option<u32>,
         gid: Option<u32>,
@@ -440,8 +446,8 @@ impl Root {
             rustix::fs::openat(&dir, path.file_name(), flags | OFlags::NONBLOCK, Bits::from_raw_mode(0o640))
                 .map_err(failed)?;
         let found = Found::from(rustix::fs::fstat(&fd).map_err(failed)?);
-        if found.kind != Kind::File {
-            return Err(other_type(&dir, path, Kind::File));
+        if found.kind != FileType::File {
+            return Err(other_type(&dir, path, FileType::File));
         }
         Ok(fd.into())
     }
@@ -533,14 +539,14 @@ fn is_within(dir: &Dir<'_>, within: Option<Number>, path: &RootPath) -> Result<(
     }
 }
 
-fn other_type(dir: &Dir<'_>, path: &RootPath, wanted: Kind) -> FsError {
+fn other_type(dir: &Dir<'_>, path: &RootPath, wanted: FileType) -> FsError {
     let found = stat(dir, path.file_name()).map_or("something else", |found| found.kind.words());
     FsError::OtherType { path: path.to_string(), wanted: wanted.words(), found }
 }
 
-fn exists(dir: &Dir<'_>, path: &RootPath, wanted: Kind) -> FsError {
+fn exists(dir: &Dir<'_>, path: &RootPath, wanted: FileType) -> FsError {
     let found = stat(dir, path.file_name()).ok().map(|found| found.kind);
-    let what = found.map_or("something", Kind::words);
+    let what = found.map_or("something", FileType::words);
     FsError::Exists { path: path.to_string(), what, adoptable: found == Some(wanted) }
 }
 

@@ -51,6 +51,17 @@ pub(super) fn of_directory(dir: impl AsFd) -> Option<Number> {
     kept(dir, number)
 }
 
+/// The number of an open file, as it can be noted for good.
+pub(crate) fn lasting_number(file: impl AsFd) -> Option<Number> {
+    let (number, _) = statx(&file, "", AtFlags::EMPTY_PATH).ok()?;
+    kept(file, number)
+}
+
+/// The number of what an absolute path leads to, links included; none if it leads to nothing, or nobody may look.
+pub(crate) fn number_at(path: &str) -> Option<Number> {
+    statx(rustix::fs::CWD, path, AtFlags::empty()).ok().map(|(number, _)| number)
+}
+
 /// What can be noted for good of a number on the file system of an open directory; none if its numbers change.
 pub(super) fn kept(dir: impl AsFd, number: Number) -> Option<Number> {
     #[expect(

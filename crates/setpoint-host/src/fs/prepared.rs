@@ -4,7 +4,7 @@ use rustix::fs::{AtFlags, Mode as Bits};
 use rustix::io::Errno;
 
 use super::number::{self, Number, number};
-use super::{Attached, Dir, FsError, Kind, Root, attributes, exists, rename_new, temporary};
+use super::{Attached, Dir, FileType, FsError, Root, attributes, exists, rename_new, temporary};
 use crate::item::RootPath;
 
 /// What is made.
@@ -16,11 +16,11 @@ pub(super) enum What<'a> {
 }
 
 impl What<'_> {
-    fn kind(self) -> Kind {
+    fn kind(self) -> FileType {
         match self {
-            Self::File => Kind::File,
-            Self::Directory => Kind::Directory,
-            Self::Link(..) => Kind::Symlink,
+            Self::File => FileType::File,
+            Self::Directory => FileType::Directory,
+            Self::Link(..) => FileType::Symlink,
         }
     }
 

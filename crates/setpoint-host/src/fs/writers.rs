@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
-use super::{Found, Kind};
+use super::{FileType, Found};
 
 /// A file that somebody has open and has not written to for this long was left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ impl Writers {
 
     /// Returns whether it is a file that was written to a moment ago, by whomever.
     pub(super) fn may_write_to(found: Found) -> bool {
-        found.kind == Kind::File && is_recent(&found, SystemTime::now())
+        found.kind == FileType::File && is_recent(&found, SystemTime::now())
     }
 
     /// Many files may be replaced one after the other: then one look counts for some of them.
@@ -101,7 +101,7 @@ fn add_written(processes: &OwnedFd, descriptors: &str, files: &mut HashSet<(u64,
             continue;
         }
         if let Ok(found) = statat(&descriptors, &descriptor, AtFlags::empty()).map(Found::from)
-            && found.kind == Kind::File
+            && found.kind == FileType::File
         {
             files.insert((found.dev, found.ino));
         }

@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 use setpoint_engine::{Configurator, DefaultRegistry, ItemState, OpError};
 use setpoint_graph::{Item, ItemHandle, ItemRef, ItemTypes};
 
+use crate::configure::kept::Original;
 use crate::fs;
 use crate::host::Host;
 use crate::item::{Access, Need, RootPath};
@@ -82,13 +83,18 @@ pub(crate) trait HostKind: Item + Clone + Serialize + DeserializeOwned {
     fn keep_left(_host: &Host, _left: &Left<'_, Self>) -> Result<(), OpError> {
         Ok(())
     }
+
+    /// The item with an original in its place; none if that is of another kind, or not kept whole.
+    fn restored(&self, _original: &Original) -> Option<Self> {
+        None
+    }
 }
 
 /// Where an item is, and what has to be there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnDisk<'a> {
     pub(crate) path: &'a RootPath,
-    pub(crate) kind: fs::Kind,
+    pub(crate) kind: fs::FileType,
     /// Who may do what with it, of a kind for which that can be said.
     pub(crate) access: Option<&'a Access>,
     /// Whether what is already there is taken over.
@@ -118,6 +124,7 @@ pub(crate) struct KindEntry {
     is_as_it_was: fn(&Host, &ItemHandle) -> bool,
     keep_original: fn(&Host, &ItemHandle) -> Result<Option<String>, OpError>,
     keep_left: fn(&Host, &Left<'_, ItemHandle>) -> Result<(), OpError>,
+    restored: fn(&ItemHandle, &Original) -> Option<ItemHandle>,
     with_need: fn(&ItemHandle, Need) -> Option<ItemHandle>,
 }
 
@@ -139,6 +146,7 @@ impl KindEntry {
                 let values = values.iter().filter_map(|value| value.get::<K>()).collect();
                 K::keep_left(host, &Left { values, item, state, path, at })
             },
+            restored: |item, original| item.get::<K>()?.restored(original).map(ItemHandle::new),
             with_need: |item, need| {
                 let mut item = item.get::<K>()?.clone();
                 item.needs_mut().push(need);
@@ -216,6 +224,11 @@ pub(crate) fn keep_original(host: &Host, item: &ItemHandle) -> Result<Option<Str
 /// Keeps what a run that was cut off has left under the temporary name of an item, if somebody wrote it.
 pub(crate) fn keep_left(host: &Host, left: &Left<'_, ItemHandle>) -> Result<(), OpError> {
     entry(left.item.kind().as_str()).map_or(Ok(()), |entry| (entry.keep_left)(host, left))
+}
+
+/// An item with an original in its place; none if that is of another kind, or not kept whole.
+pub(crate) fn restored(item: &ItemHandle, original: &Original) -> Option<ItemHandle> {
+    entry_of(item).and_then(|entry| (entry.restored)(item, original))
 }
 
 /// An item that also has this need.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One error of a manifest, with its place and the text that is wrong.
 ///
@@ -74,6 +74,24 @@ pub(crate) struct ManifestFile {
     /// The path, as the person named it.
     pub(crate) path: Arc<std::path::Path>,
     pub(crate) text: String,
+    /// Where each line begins; found out when somebody asks for one.
+    lines: OnceLock<Vec<usize>>,
+}
+
+impl ManifestFile {
+    pub(crate) fn new(path: impl Into<Arc<std::path::Path>>, text: String) -> Self {
+        Self { path: path.into(), text, lines: OnceLock::new() }
+    }
+
+    /// The lines from one on, which is counted from 0.
+    pub(crate) fn lines_from(&self, line: usize) -> std::str::Lines<'_> {
+        let begin = || {
+            let ends = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+            std::iter::once(0).chain(ends.map(|(end, _)| end + 1)).collect()
+        };
+        let begin = self.lines.get_or_init(begin).get(line).copied().unwrap_or(self.text.len());
+        self.text.get(begin..).unwrap_or_default().lines()
+    }
 }
 
 /// A range of characters, usually within one line.
@@ -93,6 +111,9 @@ pub(crate) struct SourceLocation {
     pub(crate) span: Span,
 }
 
+/// Of so many errors it is looked for what was probably meant.
+const MOST_SUGGESTIONS: usize = 100;
+
 /// Collects all that is wrong.
 #[derive(Debug)]
 pub(crate) struct Diagnostics<'a> {
@@ -109,7 +130,7 @@ impl<'a> Diagnostics<'a> {
         let Some(source) = self.sources.get(location.source) else { return };
         let Span { line, column, length } = location.span;
         let line_number = line as usize;
-        let text = line_number.checked_sub(1).and_then(|line| source.text.lines().nth(line));
+        let text = line_number.checked_sub(1).and_then(|line| source.lines_from(line).next());
         let text = text.unwrap_or_default();
         let room = text.chars().count().saturating_sub((column as usize).saturating_sub(1));
         self.found.push(Diagnostic {
@@ -150,6 +171,12 @@ impl<'a> Diagnostics<'a> {
         self.found.is_empty()
     }
 
+    /// Returns whether it is still worth while to look for what was probably meant: that takes its time, and a mistake that is made
+    /// again and again is understood by then.
+    pub(crate) fn suggests(&self) -> bool {
+        self.found.len() < MOST_SUGGESTIONS
+    }
+
     /// All that was found, by file and line.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort();
@@ -168,4 +195,20 @@ pub(crate) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str
     let scored = known.into_iter().map(|word| (strsim::damerau_levenshtein(written, word), word));
     let (distance, word) = scored.min()?;
     (distance <= written.chars().count() / 3).then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_found_where_it_begins() {
+        for text in ["", "\n", "a", "a\nb", "a\r\n\nb\n", "é\n\n"] {
+            let file = ManifestFile::new(std::path::Path::new("m.yaml"), text.to_owned());
+            for line in 0..5 {
+                let rest: Vec<&str> = file.lines_from(line).collect();
+                assert_eq!(rest, text.lines().skip(line).collect::<Vec<&str>>(), "{text:?} from {line}");
+            }
+        }
+    }
 }

@@ -285,7 +285,7 @@ fn load_contents(
         match read_regular(file) {
             Err(error) => unreadable.push(whole(file, format!("can't read the manifest: {error}"), None)),
             Ok(bytes) => match String::from_utf8(bytes) {
-                Ok(text) => sources.push(ManifestFile { path: file.as_path().into(), text }),
+                Ok(text) => sources.push(ManifestFile::new(file.as_path(), text)),
                 Err(error) => unreadable.push(not_utf_8(file, &error)),
             },
         }

@@ -449,15 +449,19 @@ impl<'a, 'r> Resolver<'a, 'r> {
         if let Some(&found) = self.index.get(&(section.kind, name)) {
             return Some(found);
         }
-        // Nobody means the item that says it.
-        let others = self.index.iter().filter(|(_, other)| **other != i).map(|(known, _)| known);
-        let mut known: Vec<&str> =
-            others.filter(|(kind, _)| *kind == section.kind).map(|&(_, name)| name).collect();
-        known.sort_unstable();
-        let hint = did_you_mean(name, known)
-            .unwrap_or_else(|| format!("declare it in `{}`, or correct the name", section.key));
+        let meant = if self.report.suggests() { self.meant(i, section.kind, name) } else { None };
+        let hint = meant.unwrap_or_else(|| format!("declare it in `{}`, or correct the name", section.key));
         self.report.add(location, format!("there is no {kind} `{name}`"), Some(hint));
         None
+    }
+
+    /// The hint for a name that no item of a kind has. Nobody means the item that says it.
+    fn meant(&self, i: usize, kind: &str, name: &str) -> Option<String> {
+        let others = self.index.iter().filter(|(_, other)| **other != i).map(|(known, _)| known);
+        let mut known: Vec<&str> =
+            others.filter(|(other, _)| *other == kind).map(|&(_, name)| name).collect();
+        known.sort_unstable();
+        did_you_mean(name, known)
     }
 
     /// Reports that an attribute of an item can't be known before itself.
@@ -473,7 +477,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
 /// Where a reference is within a scalar: it is looked for in the lines that the scalar was written in.
 fn locate(source: &ManifestFile, span: Span, needle: &str, line_in_text: usize) -> Span {
     let first = span.line as usize - 1;
-    let lines = source.text.lines().enumerate().skip(first).take(line_in_text + 3);
+    let lines = (first..).zip(source.lines_from(first)).take(line_in_text + 3);
     let mut found = lines.filter_map(|(line, text)| {
         let at = text.find(needle)?;
         let (line, column) = (line + 1, text.get(..at)?.chars().count() + 1);

@@ -10,9 +10,11 @@ type Listener = Arc<dyn Fn(&ItemRef, CheckEvent) + Send + Sync>;
 /// What happens to the check of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckEvent {
+    /// It has to wait: what a run that was cut off had begun for the command still runs.
+    Waits,
     /// It begins.
     Begins,
-    /// It has ended, or was given up.
+    /// It has ended, or was given up; so has the waiting.
     Ended,
 }
 
@@ -29,8 +31,17 @@ impl Checks {
 
     /// A check begins; it has ended when this is dropped.
     pub(crate) fn begin(&self, item: &ItemRef) -> Option<Check> {
+        self.tell(item, CheckEvent::Begins)
+    }
+
+    /// A check has to wait, until this is dropped.
+    pub(crate) fn wait(&self, item: &ItemRef) -> Option<Check> {
+        self.tell(item, CheckEvent::Waits)
+    }
+
+    fn tell(&self, item: &ItemRef, event: CheckEvent) -> Option<Check> {
         let listener = Arc::clone(self.0.get()?);
-        listener(item, CheckEvent::Begins);
+        listener(item, event);
         Some(Check { listener, item: item.clone() })
     }
 }
@@ -41,7 +52,7 @@ impl fmt::Debug for Checks {
     }
 }
 
-/// A check that runs.
+/// A check that runs, or waits.
 pub(crate) struct Check {
     listener: Listener,
     item: ItemRef,

@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Child;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,7 +17,7 @@ use setpoint_graph::Name;
 
 use super::{COMMAND_TAG, TAG};
 use crate::configure::LastingNote;
-use crate::fs::short;
+use crate::fs::{Number, number_at, short};
 
 /// How often is looked for what a killed process has just started.
 const KILL_ROUNDS: usize = 20;
@@ -54,15 +55,28 @@ pub struct Started {
     pid: i32,
     start: u64,
     digest: String,
+    /// The boot of the system in which it was started: process ids and ticks begin anew with each. None of one that an earlier
+    /// version noted, and where the system does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    boot: Option<String>,
     /// The length of its log when it was started; none if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) log_from: Option<u64>,
+    /// The file that it writes to as its declared log; none if there is none, or that can't be known for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) log: Option<Number>,
 }
 
 impl Started {
     pub(crate) fn new(alive: &Alive, digest: &str, log_from: Option<u64>) -> Self {
         let pid = alive.pid.as_raw_nonzero().get();
-        Self { pid, start: alive.start, digest: digest.to_owned(), log_from }
+        Self { pid, start: alive.start, digest: digest.to_owned(), boot: boot(), log_from, log: None }
+    }
+
+    /// Says to which file it writes as its declared log.
+    pub(crate) fn with_log(mut self, log: Option<Number>) -> Self {
+        self.log = log;
+        self
     }
 
     /// The process that was noted in the state of an item; none if the item is no process, or none was started.
@@ -81,7 +95,19 @@ impl Started {
     }
 
     pub(crate) fn alive(&self) -> Option<Alive> {
+        if self.boot.is_some() && self.boot != boot() {
+            return None;
+        }
         Alive::look(Pid::from_raw(self.pid)?).filter(|alive| alive.start == self.start)
+    }
+
+    /// Returns whether the process, which runs, still writes to the file that was its log when it was started.
+    pub(crate) fn writes_to(&self, log: Number) -> bool {
+        let (output, errors) = (1, 2);
+        [output, errors].into_iter().any(|descriptor| {
+            let open = number_at(&format!("/proc/{}/fd/{descriptor}", self.pid));
+            open.is_some_and(|open| log.is(open))
+        })
     }
 
     /// The process with the digest of what it was started as, if it runs.
@@ -125,6 +151,16 @@ impl Alive {
     pub(crate) fn is_alive(&self) -> bool {
         Self::look(self.pid).is_some_and(|now| now.start == self.start)
     }
+}
+
+/// The boot that the system is in; none where it does not say.
+fn boot() -> Option<String> {
+    static BOOT: OnceLock<Option<String>> = OnceLock::new();
+    let read = || {
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    BOOT.get_or_init(read).clone()
 }
 
 /// Kills all processes in whose environment a variable has this value, and what they start meanwhile.
@@ -302,7 +338,18 @@ int main(void) { pthread_t t; pthread_create(&t, 0, other, 0); pthread_exit(0); 
         let noted = Started::new(&me, "d2", None);
         assert_eq!(tag.main(Some(&noted)), Some((me, "d2".to_owned())));
         assert_eq!(tag.main(None), None);
-        let ended = Started { start: me.start + 1, ..noted };
+        let ended = Started { start: me.start + 1, ..noted.clone() };
         assert_eq!(tag.main(Some(&ended)), None, "another one with the same id");
+        let before = Started { boot: Some("another".to_owned()), ..noted.clone() };
+        assert_eq!(
+            tag.main(Some(&before)),
+            None,
+            "another one with the same id, as the system was started anew since"
+        );
+        let earlier = Started { boot: None, ..noted };
+        assert!(
+            tag.main(Some(&earlier)).is_some(),
+            "of one that an earlier version noted, that is not known"
+        );
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use setpoint_engine::testkit;
+use setpoint_graph::ItemRef;
 use setpoint_host::{Invocation, Process, Processes, Started, StopSignal, Wait};
 
 use crate::commands::FullFor;
@@ -58,6 +59,7 @@ fn the_configurator_of_processes_keeps_every_promise_that_can_be_checked() {
         stop_signal: StopSignal::Term,
         stop_timeout: Wait::from_millis(timeout),
         runs_other: None,
+        log_lost: false,
         needs: Vec::new(),
     };
     let samples = [sample("61", 5000), sample("61", 6000), sample("62", 5000)];
@@ -138,6 +140,43 @@ processes:
         ]
     );
     assert_eq!(world.apply(yaml), [""; 0]);
+    world.destroy();
+}
+
+#[test]
+fn a_process_whose_log_was_moved_or_deleted_is_started_again_with_the_one_that_is_declared() {
+    let mut world = World::new();
+    let yaml = "processes: {p: {command: 'echo $$ >> pids; echo here; exec sleep 600', log: p.log, stop_timeout: 5s}}\n";
+    let (log, process) = (ItemRef::new("file", "p:log"), ItemRef::new("process", "p"));
+    world.apply(yaml);
+    let has_written = |world: &World, count: usize| {
+        pids(world, count);
+        soon("it writes into its log", || {
+            fs::read_to_string(world.path("p.log")).is_ok_and(|text| text == "here\n")
+        });
+    };
+    has_written(&world, 1);
+    // As by who rotates logs, and leaves a new one in the place of the old one or not.
+    fs::rename(world.path("p.log"), world.path("p.log.1")).unwrap();
+    assert_eq!(world.drifted(), [log.clone(), process.clone()]);
+    assert_eq!(world.apply(yaml), ["create file/p:log", "delete process/p", "create process/p"]);
+    has_written(&world, 2);
+    fs::rename(world.path("p.log"), world.path("p.log.2")).unwrap();
+    fs::write(world.path("p.log"), "").unwrap();
+    assert_eq!(world.drifted(), [process]);
+    assert_eq!(world.apply(yaml), ["delete process/p", "create process/p"]);
+    has_written(&world, 3);
+    // It is emptied, and is the same one.
+    fs::write(world.path("p.log"), "").unwrap();
+    assert_eq!((world.drifted(), world.apply(yaml)), (vec![], vec![]));
+    world.destroy();
+    // One that does not write to its log at all.
+    let yaml = "processes: {p: {command: 'exec sleep 600 > own 2>&1', log: p.log, stop_timeout: 5s}}\n";
+    world.apply(yaml);
+    soon("it has begun", || world.path("own").exists());
+    fs::remove_file(world.path("p.log")).unwrap();
+    assert_eq!(world.drifted(), [log]);
+    assert_eq!(world.apply(yaml), ["create file/p:log"]);
     world.destroy();
 }
 

@@ -254,6 +254,19 @@ fn only_what_may_be_meant_is_suggested() {
     is(value, 3, 18, "there is no value `app.nme`", "did you mean `app.name`?");
 }
 
+/// Looking for it in many names takes its time.
+#[test]
+fn what_was_probably_meant_is_said_of_the_first_hundred_errors() {
+    let files =
+        (0..150).map(|i| format!("  file-{i}: {{content: x, after: [file.fle-{}]}}\n", (i + 1) % 150));
+    let errors = errors(&format!("files:\n{}", files.collect::<String>()));
+    let is_suggested =
+        |error: &&Diagnostic| error.hint.as_deref().is_some_and(|hint| hint.starts_with("did you mean"));
+    assert_eq!((errors.len(), errors.iter().filter(is_suggested).count()), (150, 100));
+    let last = errors.last().unwrap();
+    assert_eq!((last.line, last.hint.as_deref()), (151, Some("declare it in `files`, or correct the name")));
+}
+
 #[test]
 fn a_copy_of_a_manifest_is_one_error() {
     let directory = tempfile::tempdir().unwrap();

@@ -21,10 +21,19 @@ const TOO_MUCH: u64 = 128 << 20;
 fn a_file_that_is_too_large_to_be_kept_is_not_taken_over() {
     let sandbox = Sandbox::new("files: {big: {content: ours, adopt: true}}\n");
     fs::File::create(sandbox.path("big")).unwrap().set_len(TOO_LARGE).unwrap();
+    let planned = sandbox.ok(&["plan"]);
+    let warning = "warning: file/big can't be taken over: big is larger than 16 MiB";
+    assert!(planned.contains(warning), "{planned}");
     let refused = sandbox.run(&["apply", "--yes"]);
     assert_eq!(refused.code(), 1, "{}", refused.out());
-    assert!(refused.out().contains("16 MiB"), "{}{}", refused.out(), refused.err());
+    assert!(refused.out().contains("! file/big failed to create"), "{}", refused.out());
+    assert!(refused.out().contains(": big is larger than 16 MiB"), "{}", refused.out());
     assert_eq!(fs::metadata(sandbox.path("big")).unwrap().len(), TOO_LARGE);
+    // One that is as declared is not replaced.
+    sandbox.declare("files: {big: {source: data, adopt: true}}\n");
+    fs::File::create(sandbox.path("data")).unwrap().set_len(TOO_LARGE).unwrap();
+    let planned = sandbox.ok(&["plan"]);
+    assert!(planned.contains("it exists and is adopted") && !planned.contains("warning"), "{planned}");
 }
 
 #[test]

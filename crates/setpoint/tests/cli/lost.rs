@@ -290,7 +290,8 @@ const SLOW: &str =
 
 /// Waits until a run has said that it waits, and lets go what it waits for.
 fn let_go(sandbox: &Sandbox, applying: &Started) {
-    applying.until("command/c: check has been running for ");
+    applying.until(" s for what a run that was cut off had begun\n");
+    assert!(applying.log().contains("command/c: check has been waiting for "), "{}", applying.log());
     assert_eq!(sandbox.read("log"), "begun\n", "two of them ran at a time");
     sandbox.write("go", "");
 }

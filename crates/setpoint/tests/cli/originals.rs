@@ -39,6 +39,71 @@ fn what_is_taken_over_is_shown_with_its_difference_and_is_as_it_was_in_the_end()
 }
 
 #[test]
+fn what_is_put_back_is_shown_with_its_difference_before_and_in_the_history() {
+    let sandbox = Sandbox::new(
+        "directories:
+  d: {mode: '0755', adopt: true}
+files:
+  motd: {content: \"ours\\n\", mode: '0644', adopt: true}
+  same: {content: theirs, adopt: true}
+  secret: {content: ours, sensitive: true, adopt: true}
+symlinks:
+  link: {target: motd, adopt: true}
+",
+    );
+    fs::create_dir(sandbox.path("d")).unwrap();
+    for (path, mode) in [("d", 0o700), ("motd", 0o640), ("secret", 0o600), ("same", 0o644)] {
+        if path != "d" {
+            sandbox.write(path, if path == "same" { "theirs" } else { "theirs\n" });
+        }
+        fs::set_permissions(sandbox.path(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    symlink("elsewhere", sandbox.path("link")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    let kept = "files:\n  other: {content: other}\n";
+    sandbox.declare(kept);
+    let plan = sandbox.ok(&["plan"]);
+    let of = |item: &str| -> String {
+        let lines = plan.lines().skip_while(|line| !line.contains(item)).skip(1);
+        let lines: Vec<&str> = lines.take_while(|line| line.starts_with("      ")).map(str::trim).collect();
+        lines.join("|")
+    };
+    assert_eq!(of("- directory/d "), "path: d|mode: 0755 → 0700", "{plan}");
+    assert_eq!(
+        of("- file/motd "),
+        "path: motd|content:|@@ -1 +1 @@|-ours|+theirs|mode: 0644 → 0640",
+        "{plan}"
+    );
+    assert_eq!(of("- file/same "), "path: same", "{plan}");
+    assert_eq!(of("- file/secret "), "path: secret|content: (sensitive) → (sensitive)", "{plan}");
+    assert_eq!(of("- symlink/link "), "path: link|target: motd → elsewhere", "{plan}");
+    let data: serde_json::Value = serde_json::from_str(&sandbox.ok(&["plan", "--json"])).unwrap();
+    let operations = data["plan"]["operations"].as_array().unwrap();
+    let motd = operations.iter().find(|operation| operation["name"] == "motd").unwrap();
+    let content = motd["detail"].as_array().unwrap().iter().find(|change| change["attribute"] == "content");
+    assert_eq!(content.unwrap()["new"], "theirs\n", "{motd}");
+    sandbox.ok(&["apply", "--yes"]);
+    let shown = sandbox.ok(&["show"]);
+    assert!(shown.contains("-ours") && shown.contains("+theirs"), "{shown}");
+    assert_eq!(sandbox.read("motd"), "theirs\n");
+}
+
+#[test]
+fn what_setpoint_made_and_leaves_is_not_said_to_be_taken_over() {
+    let sandbox = Sandbox::new("files:\n  x: {path: b, content: ours}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("b", "changed");
+    sandbox.declare(
+        "files:\n  x: {path: c, content: ours, adopt: true}\n  z: {path: b, content: new, adopt: true}\n",
+    );
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("+ file/z  it is intended and not there\n"), "{plan}");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.tree(), [""; 0]);
+}
+
+#[test]
 fn what_was_imported_or_adopted_is_as_and_where_it_was_in_the_end() {
     let sandbox = Sandbox::new("files:\n  a: {content: ours}\n");
     sandbox.write("a", "theirs");

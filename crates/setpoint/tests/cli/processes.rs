@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use setpoint_testutils::{Port, need, part};
 
+use crate::replaced::exchange;
 use crate::sandbox::{Sandbox, eventually};
 
 /// A sandbox whose processes end with the test.
@@ -234,6 +235,71 @@ fn the_end_of_a_process_is_reported_once_by_who_only_reports() {
     let passes = || sandbox.read("checks").lines().count();
     let before = passes();
     eventually("everything is read again and again", || passes() > before + 5);
+    watch.signal(Signal::SIGTERM);
+    assert_eq!(watch.wait(), 0);
+    assert_eq!(watch.log().matches("process/web ended").count(), 1, "{}", watch.log());
+}
+
+#[test]
+fn what_an_apply_does_meanwhile_is_no_drift_for_who_only_reports() {
+    // The check holds up a pass while somebody asks for that.
+    let declared = |seconds: u32| {
+        format!(
+            "processes: {{web: {{command: 'echo $$ >> pids; exec sleep {seconds}'}}}}
+files: {{f: {{content: '{seconds}'}}}}
+commands: {{slow: {{check: 'echo >> checks; test ! -e hold || {{ touch held; until test -e go; do sleep 0.01; done; }}', apply: 'true'}}}}
+"
+        )
+    };
+    let sandbox = Processes::new(&declared(600));
+    sandbox.ok(&["apply", "--yes"]);
+    let mut watch = sandbox.start(&["watch", "--report-only", "--interval", "100ms"]);
+    watch.until("nothing to do");
+    sandbox.write("hold", "");
+    eventually("a pass is made", || sandbox.path("held").exists());
+    fs::remove_file(sandbox.path("hold")).unwrap();
+    sandbox.declare(&declared(601));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.pids().len(), 2, "the process was started again");
+    sandbox.write("go", "");
+    let checks = || sandbox.read("checks").lines().count();
+    let before = checks();
+    watch.until("the manifests have changed");
+    eventually("everything is read again and again", || checks() > before + 5);
+    watch.signal(Signal::SIGTERM);
+    assert_eq!(watch.wait(), 0);
+    assert!(!watch.log().contains("! "), "{}", watch.log());
+}
+
+#[test]
+fn a_log_that_was_moved_is_said_where_its_process_is_to_be_started_again() {
+    let sandbox = Processes::new("processes: {web: {command: 'exec sleep 600', log: web.log}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    fs::rename(sandbox.path("web.log"), sandbox.path("web.log.1")).unwrap();
+    let plan = sandbox.ok(&["plan"]);
+    let why = "      running: with a log that was moved or deleted\n";
+    assert!(plan.contains(&format!("  ~ process/web is changed\n{why}")), "{plan}");
+    assert!(plan.contains(&format!("  ± process/web  it can't be changed in place\n{why}")), "{plan}");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+}
+
+#[test]
+fn the_end_of_a_process_is_reported_also_where_nothing_may_be_done() {
+    let sandbox =
+        Processes::new("root: root\nprocesses: {web: {command: 'echo $$ >> ../pids; exec sleep 600'}}\n");
+    for directory in ["root", "other"] {
+        fs::create_dir(sandbox.path(directory)).unwrap();
+    }
+    sandbox.ok(&["apply", "--yes"]);
+    let mut watch = sandbox.start(&["watch", "--interval", "1h"]);
+    watch.until("watching site");
+    exchange(&sandbox.path("root"), &sandbox.path("other"));
+    eventually("it has begun", || sandbox.pids().len() == 1);
+    kill(sandbox.pids()[0]);
+    watch.until("! process/web ended");
+    watch.until("root is another directory than the one");
+    exchange(&sandbox.path("root"), &sandbox.path("other"));
     watch.signal(Signal::SIGTERM);
     assert_eq!(watch.wait(), 0);
     assert_eq!(watch.log().matches("process/web ended").count(), 1, "{}", watch.log());

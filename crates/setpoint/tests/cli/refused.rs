@@ -60,6 +60,40 @@ fn the_state_is_no_ones_item_by_way_of_a_link_either() {
 }
 
 #[test]
+fn a_directory_or_a_link_that_leads_to_the_state_stays() {
+    let with = |more: &str| format!("directories: {{d: {{adopt: true{more}}}}}\n");
+    let sandbox = Sandbox::new(&with(""));
+    fs::create_dir(sandbox.path("d")).unwrap();
+    let at = ["--state", "d/in/state"];
+    let run = |args: &[&str]| sandbox.run(&[args, &at[..]].concat());
+    assert_eq!(run(&["apply", "--yes"]).code(), 0);
+    sandbox.declare(&with(", path: e"));
+    for command in [&["plan"][..], &["apply", "--yes"]] {
+        let refused = run(command);
+        assert_eq!(refused.code(), 1, "{}", refused.out());
+        let why = format!("directory/d leads to the state, {}", sandbox.path("d/in/state").display());
+        assert!(refused.err().contains(&why), "{}", refused.err());
+    }
+    assert!(sandbox.path("d/in/state/state.redb").exists() && !sandbox.path("e").exists());
+    sandbox.declare(&with(""));
+    assert_eq!(run(&["apply", "--yes", "--replace", "directory.d"]).code(), 1);
+    assert_eq!(run(&["destroy", "--yes"]).code(), 0);
+    // Behind a link.
+    let with = |target: &str| format!("symlinks: {{current: {{target: {target}}}}}\n");
+    let sandbox = Sandbox::new(&with("a"));
+    for directory in ["a", "b"] {
+        fs::create_dir(sandbox.path(directory)).unwrap();
+    }
+    sandbox.ok(&["apply", "--yes", "--state", "a/state"]);
+    sandbox.declare(&with("b"));
+    let refused = sandbox.run(&["apply", "--yes", "--state", "current/state"]);
+    assert_eq!(refused.code(), 1, "{}", refused.out());
+    assert!(refused.err().contains("symlink/current leads to the state"), "{}", refused.err());
+    sandbox.ok(&["apply", "--yes", "--state", "a/state"]);
+    assert_eq!(fs::read_link(sandbox.path("current")).unwrap(), std::path::Path::new("b"));
+}
+
+#[test]
 fn a_manifest_that_another_one_declares_as_a_file_is_refused_and_nothing_is_deleted() {
     let sandbox = Sandbox::new("files: {a: {content: a}}\n");
     sandbox.write("b.yaml", "files: {b: {content: b}}\n");
@@ -147,6 +181,35 @@ fn an_item_that_can_not_be_read_is_left_with_what_needs_it_and_the_rest_is_appli
     fs::remove_dir(sandbox.path("d/a")).unwrap();
     sandbox.ok(&["destroy", "--yes"]);
     assert!(sandbox.tree().is_empty());
+}
+
+#[test]
+fn an_explanation_says_that_what_can_not_be_read_is_left_with_what_waits_for_it() {
+    let sandbox = Sandbox::new(
+        "files: {f: {content: x}}\ncommands: {c: {check: test -e done, apply: touch done, after: [file.f]}}\n",
+    );
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_file(sandbox.path("done")).unwrap();
+    let explained = sandbox.ok(&["explain", "command.c"]);
+    assert!(explained.contains("the next run has it created"), "{explained}");
+    fs::remove_file(sandbox.path("f")).unwrap();
+    fs::create_dir(sandbox.path("f")).unwrap();
+    let why = "f should be a file, but a directory is in its place";
+    let explained = sandbox.ok(&["explain", "command.c"]);
+    assert!(!explained.contains("the next run has it"), "{explained}");
+    assert!(
+        explained.contains(&format!("it is left as it is, as file/f can't be read: {why}")),
+        "{explained}"
+    );
+    assert!(explained.contains("needs file/f, which is unreadable: "), "{explained}");
+    let explained = sandbox.ok(&["explain", "file.f"]);
+    assert!(
+        explained.starts_with("file/f can't be read; when it could be read last: file/f is in sync"),
+        "{explained}"
+    );
+    assert!(explained.contains(&format!("it can't be read, and is left as it is: {why}")), "{explained}");
+    assert!(!sandbox.path("done").exists() && sandbox.run(&["apply", "--yes"]).code() == 1);
+    assert!(!sandbox.path("done").exists());
 }
 
 #[test]

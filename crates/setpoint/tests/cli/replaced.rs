@@ -185,7 +185,7 @@ fn another_directory_in_the_place_of_the_root_is_refused() {
 }
 
 /// Lets two directories change places, in one step: in between nothing would be there, and it would be made anew.
-fn exchange(a: &Path, b: &Path) {
+pub(crate) fn exchange(a: &Path, b: &Path) {
     renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE).unwrap();
 }
 

@@ -26,7 +26,7 @@ use setpoint_graph::ItemRef;
 use sha2::{Digest, Sha256};
 
 use super::notes::PathNote;
-use crate::fs::{Kind, short};
+use crate::fs::{FileType, short};
 use crate::item::{RootPath, hex};
 use crate::kinds;
 
@@ -249,7 +249,7 @@ impl Kept {
     }
 
     /// The name of the last original that was kept of something at a path, where the state has forgotten whose it is.
-    pub(crate) fn find(&self, path: &RootPath, kind: Kind) -> Option<String> {
+    pub(crate) fn find(&self, path: &RootPath, kind: FileType) -> Option<String> {
         let mut index = self.index();
         let index = index.get_or_insert_with(|| Index::list(&self.directory));
         let names = index.originals(&self.directory, path, |name| self.get(name).ok().flatten());
@@ -409,14 +409,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let kept = Kept::new(directory.path());
         let path = RootPath::new("l").unwrap();
-        assert_eq!(kept.find(&path, Kind::Symlink), None);
+        assert_eq!(kept.find(&path, FileType::Symlink), None);
         let first = kept.put(&link("first")).unwrap();
         kept.put_change(&link("changed")).unwrap();
-        assert_eq!(kept.find(&path, Kind::Symlink), Some(first.clone()));
-        assert_eq!(kept.find(&path, Kind::File), None);
-        assert_eq!(kept.find(&RootPath::new("m").unwrap(), Kind::Symlink), None);
+        assert_eq!(kept.find(&path, FileType::Symlink), Some(first.clone()));
+        assert_eq!(kept.find(&path, FileType::File), None);
+        assert_eq!(kept.find(&RootPath::new("m").unwrap(), FileType::Symlink), None);
         kept.retire(&first).unwrap();
-        assert_eq!(kept.find(&path, Kind::Symlink), None);
+        assert_eq!(kept.find(&path, FileType::Symlink), None);
         assert_eq!(kept.list().unwrap().len(), 2);
     }
 
@@ -452,13 +452,13 @@ mod tests {
         let paths = ["l", "m", "n"].map(|path| RootPath::new(path).unwrap());
         let link = |path: &RootPath| Original::link(path, "x".to_owned(), &Attached::default());
         let first = kept.put(&link(&paths[0])).unwrap();
-        assert_eq!(kept.find(&paths[0], Kind::Symlink), Some(first));
+        assert_eq!(kept.find(&paths[0], FileType::Symlink), Some(first));
         // Nobody else keeps anything: what comes from elsewhere is not looked for.
         Kept::new(directory.path()).put(&link(&paths[1])).unwrap();
         fs::File::create(kept.path("others")).unwrap().set_len(MOST).unwrap();
         let last = kept.put(&link(&paths[2])).unwrap();
-        assert_eq!(kept.find(&paths[1], Kind::Symlink), None);
-        assert_eq!(kept.find(&paths[2], Kind::Symlink), Some(last));
+        assert_eq!(kept.find(&paths[1], FileType::Symlink), None);
+        assert_eq!(kept.find(&paths[2], FileType::Symlink), Some(last));
     }
 
     #[test]

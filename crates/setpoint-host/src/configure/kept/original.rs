@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
 
-use crate::fs::{Attached, Found, Kind, Xattr};
+use crate::fs::{Attached, FileType, Found, Xattr};
 use crate::item::{Content, RootPath};
 
 /// What was there.
@@ -106,11 +106,11 @@ impl Original {
         self
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> FileType {
         match self {
-            Self::File { .. } => Kind::File,
-            Self::Link { .. } => Kind::Symlink,
-            Self::Directory { .. } => Kind::Directory,
+            Self::File { .. } => FileType::File,
+            Self::Link { .. } => FileType::Symlink,
+            Self::Directory { .. } => FileType::Directory,
         }
     }
 

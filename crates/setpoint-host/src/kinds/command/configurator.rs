@@ -262,10 +262,11 @@ impl Configurator<Command> for Commands {
     }
 
     async fn read(&self, cx: &OpCx, item: &Command) -> Result<Observed<Command>, OpError> {
-        let _checking = self.host.0.checks.begin(cx.item());
         if cx.unfinished().is_some() {
+            let _waiting = self.host.0.checks.wait(cx.item());
             self.wait_for_orphan(cx, item).await?;
         }
+        let _checking = self.host.0.checks.begin(cx.item());
         // Where it runs is made anew first, and then it is asked. One that goes can't be asked, nor undone.
         if item.check.is_some() && !self.host.is_unwanted(cx.item()) && self.host.lacks(item.cwd.as_ref()) {
             return Ok(Observed::Absent);

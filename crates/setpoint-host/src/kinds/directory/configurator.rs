@@ -7,7 +7,7 @@ use setpoint_graph::ItemRef;
 use super::Directory;
 use crate::configure::kept::{self, Original};
 use crate::configure::{Accounts, Location, PathNote};
-use crate::fs::{Found, FsError, Kind, Temporary, untouched};
+use crate::fs::{FileType, Found, FsError, Temporary, untouched};
 use crate::host::Host;
 use crate::item::RootPath;
 
@@ -36,18 +36,18 @@ impl Directories {
         let uid = self.accounts.uid(item.access.owner.as_deref())?;
         let gid = self.accounts.gid(item.access.group.as_deref())?;
         let mode = item.access.mode.map(crate::item::Mode::bits);
-        self.host.0.root.set_access(&item.path, Kind::Directory, mode, uid, gid)
+        self.host.0.root.set_access(&item.path, FileType::Directory, mode, uid, gid)
     }
 
     /// Where a directory is now.
     fn locate(&self, cx: &OpCx, item: &Directory) -> Result<RootPath, OpError> {
-        let location = self.host.locate(cx, &item.path, Kind::Directory);
+        let location = self.host.locate(cx, &item.path, FileType::Directory);
         location.map(|location| location.path).map_err(|error| untouched(&error))
     }
 
     /// Where the directory was set aside, if it was.
     fn find_aside(&self, cx: &OpCx) -> Result<Option<RootPath>, OpError> {
-        self.host.find_aside(cx, Kind::Directory).map_err(|error| untouched(&error))
+        self.host.find_aside(cx, FileType::Directory).map_err(|error| untouched(&error))
     }
 
     /// Returns whether the directory at a path is the one that the item was: it could not be set aside while it is made anew.
@@ -59,7 +59,7 @@ impl Directories {
     /// Sets the directory aside, with all it holds. Returns whether it did.
     async fn set_aside(&self, cx: &OpCx, location: RootPath) -> Result<bool, OpError> {
         let location = Location { path: location, within: None };
-        self.host.set_aside(cx, &location, Kind::Directory).await.map_err(|error| untouched(&error))
+        self.host.set_aside(cx, &location, FileType::Directory).await.map_err(|error| untouched(&error))
     }
 
     /// Keeps the permissions of the directory at a path for the item that takes it over. Returns the name of what is kept.
@@ -73,8 +73,8 @@ impl Directories {
     /// Reads the directory at a path; `follow` takes a link to one for one.
     fn read_at(&self, item: &Directory, path: &RootPath, follow: bool) -> Result<Option<Directory>, FsError> {
         let Some(found) = self.host.0.root.stat(path)? else { return Ok(None) };
-        if found.kind != Kind::Directory && !(follow && self.host.is_directory(path)) {
-            let (path, wanted) = (path.to_string(), Kind::Directory.words());
+        if found.kind != FileType::Directory && !(follow && self.host.is_directory(path)) {
+            let (path, wanted) = (path.to_string(), FileType::Directory.words());
             return Err(FsError::OtherType { path, wanted, found: found.kind.words() });
         }
         let access = self.accounts.found(&item.access, &found);
@@ -89,7 +89,8 @@ impl Directories {
         match self.host.original(cx)? {
             Some(Original::Directory { mode, uid, gid, .. }) => {
                 if is_there {
-                    let set = root.set_access(location, Kind::Directory, Some(mode), Some(uid), Some(gid));
+                    let set =
+                        root.set_access(location, FileType::Directory, Some(mode), Some(uid), Some(gid));
                     set.map_err(|error| untouched(&error))?;
                 }
                 self.host.release_original(cx, location).await
@@ -119,7 +120,7 @@ impl Configurator<Directory> for Directories {
     async fn create(&self, cx: &OpCx, new: &Directory) -> Result<(), OpError> {
         self.host.has_arrived(&new.needs, &new.path).map_err(|error| untouched(&error))?;
         if let Some(aside) = self.find_aside(cx)? {
-            if !self.host.bring_back(cx, &aside, &new.path, Kind::Directory).await? {
+            if !self.host.bring_back(cx, &aside, &new.path, FileType::Directory).await? {
                 let (from, to) = (aside.to_string(), new.path.to_string());
                 return Err(untouched(&FsError::OtherFileSystem { from, to }));
             }
@@ -142,7 +143,7 @@ impl Configurator<Directory> for Directories {
                     known => known.clone(),
                 };
                 let taken_over = async {
-                    self.host.adopt(cx, &new.path, Kind::Directory, kept.clone(), None).await?;
+                    self.host.adopt(cx, &new.path, FileType::Directory, kept.clone(), None).await?;
                     self.set_access(new).map_err(|error| untouched(&error))
                 };
                 let taken_over = taken_over.await;
@@ -164,7 +165,7 @@ impl Configurator<Directory> for Directories {
         }
         if old.path != new.path {
             self.host.has_arrived(&new.needs, &new.path).map_err(|error| untouched(&error))?;
-            let moved = self.host.move_entry(cx, &old.path, &new.path, Kind::Directory).await;
+            let moved = self.host.move_entry(cx, &old.path, &new.path, FileType::Directory).await;
             let moved = moved.map_err(|error| untouched(&error))?;
             // It may have moved with the directory around it.
             if !moved && self.locate(cx, old)? != new.path {
@@ -188,7 +189,7 @@ impl Configurator<Directory> for Directories {
             return Ok(());
         }
         let root = &self.host.0.root;
-        let mut location = match self.host.locate(cx, &old.path, Kind::Directory) {
+        let mut location = match self.host.locate(cx, &old.path, FileType::Directory) {
             // Nobody declared it, and the one that was made is gone.
             Err(FsError::Replaced { .. }) if old.implicit => return Ok(()),
             location => location.map_err(|error| untouched(&error))?.path,
@@ -197,7 +198,7 @@ impl Configurator<Directory> for Directories {
         if is_put_back {
             // A run that was cut off has set it aside.
             let was = PathNote::of(cx).aside.map_or_else(|| old.path.clone(), |aside| aside.from);
-            match root.rename(&location, None, &was, Kind::Directory) {
+            match root.rename(&location, None, &was, FileType::Directory) {
                 // One that is empty and ours is removed from there.
                 Err(_)
                     if !cx.ownership().is_adopted()
@@ -239,7 +240,7 @@ impl Configurator<Directory> for Directories {
             let aside = || Observed::Present(Directory { path, ..item.clone() });
             return Ok(if is_to_come { Observed::Absent } else { aside() });
         }
-        match self.host.locate(cx, &item.path, Kind::Directory) {
+        match self.host.locate(cx, &item.path, FileType::Directory) {
             // Nobody declared it: whichever directory is there will do for what is to be inside, and it is not ours.
             Err(FsError::Replaced { .. }) if item.implicit => Ok(Observed::Absent),
             _ => {
@@ -247,7 +248,7 @@ impl Configurator<Directory> for Directories {
                 let is_as = |found: &Directory, original: Option<&Original>| {
                     original.is_some() || found.access == item.access
                 };
-                self.host.look(cx, &item.path, Kind::Directory, read, is_as)
+                self.host.look(cx, &item.path, FileType::Directory, read, is_as)
             }
         }
     }

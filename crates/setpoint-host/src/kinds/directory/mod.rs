@@ -7,6 +7,8 @@ use setpoint_engine::OpError;
 use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
 use super::{HostKind, Nature, OnDisk};
+use crate::configure::Accounts;
+use crate::configure::kept::Original;
 use crate::fs;
 use crate::host::Host;
 use crate::item::{Access, Dependence, Need, RootPath, need};
@@ -111,11 +113,17 @@ impl HostKind for Directory {
     }
 
     fn on_disk(&self) -> Option<OnDisk<'_>> {
-        let (path, kind, access) = (&self.path, fs::Kind::Directory, Some(&self.access));
+        let (path, kind, access) = (&self.path, fs::FileType::Directory, Some(&self.access));
         Some(OnDisk { path, kind, access, adopt: self.adopt })
     }
 
     fn keep_original(&self, host: &Host) -> Result<Option<String>, OpError> {
         Directories::new(host).keep_original(&self.path)
+    }
+
+    fn restored(&self, original: &Original) -> Option<Self> {
+        let Original::Directory { mode, uid, gid, .. } = original else { return None };
+        let access = Accounts::default().of_managed(&self.access, *mode, *uid, *gid);
+        Some(Self { access, ..self.clone() })
     }
 }

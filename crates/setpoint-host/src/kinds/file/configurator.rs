@@ -12,7 +12,7 @@ use super::File;
 use crate::configure::Accounts;
 use crate::configure::entries::{self, Entries, EntryWrite, Replaces, Restored};
 use crate::configure::kept::{self, Original};
-use crate::fs::{Attached, FsError, Kind, Whole, Write, Written, untouched};
+use crate::fs::{Attached, FileType, FsError, Whole, Write, Written, untouched};
 use crate::host::Host;
 use crate::item::{Access, Mode, RootPath};
 
@@ -59,7 +59,7 @@ impl Files {
                 original.is_some_and(|original| original.item.content == found.content)
             }
         };
-        let observed = self.host.look(cx, &item.path, Kind::File, read, is_as)?;
+        let observed = self.host.look(cx, &item.path, FileType::File, read, is_as)?;
         Ok((!is_larger.get()).then_some(observed))
     }
 
@@ -79,7 +79,7 @@ impl Files {
 impl Entries for Files {
     type Item = File;
 
-    const KIND: Kind = Kind::File;
+    const KIND: FileType = FileType::File;
 
     fn host(&self) -> &Host {
         &self.host
@@ -204,7 +204,7 @@ impl Entries for Files {
         {
             return Ok(());
         }
-        root.set_access(&item.path, Kind::File, mode, uid, gid)
+        root.set_access(&item.path, FileType::File, mode, uid, gid)
     }
 }
 

@@ -9,7 +9,9 @@ use setpoint_engine::OpError;
 use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
 use super::{HostKind, Left, Nature, OnDisk};
-use crate::configure::entries;
+use crate::configure::Accounts;
+use crate::configure::entries::{self, Entries as _};
+use crate::configure::kept::Original;
 use crate::fs;
 use crate::host::Host;
 use crate::item::{Access, Content, Dependence, Need, RootPath, need};
@@ -149,7 +151,7 @@ impl HostKind for File {
     }
 
     fn on_disk(&self) -> Option<OnDisk<'_>> {
-        let (path, kind, access) = (&self.path, fs::Kind::File, Some(&self.access));
+        let (path, kind, access) = (&self.path, fs::FileType::File, Some(&self.access));
         Some(OnDisk { path, kind, access, adopt: self.adopt })
     }
 
@@ -164,5 +166,12 @@ impl HostKind for File {
 
     fn keep_left(host: &Host, left: &Left<'_, Self>) -> Result<(), OpError> {
         entries::keep_left(&Files::new(host), left)
+    }
+
+    fn restored(&self, original: &Original) -> Option<Self> {
+        let Original::File { mode, uid, gid, .. } = original else { return None };
+        let restored = Files::restored(original, &self.path).ok()?.filter(|_| !original.is_partial())?;
+        let access = Accounts::default().of_managed(&self.access, *mode, *uid, *gid);
+        Some(Self { content: restored.item.content, access, ..self.clone() })
     }
 }

@@ -11,7 +11,7 @@ use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation, Ownershi
 
 use super::Process;
 use crate::configure::LastingNote;
-use crate::fs::untouched;
+use crate::fs::{lasting_number, untouched};
 use crate::host::Host;
 use crate::process::{
     Alive, NOT_INHERITED, Probe, Started, TAG, Tag, last_lines_since, spawn_with_limit, stop,
@@ -132,6 +132,17 @@ impl Processes {
         OpError::new(format!("it ended {when}{how}{hint}{log}"))
     }
 
+    /// Returns whether a process adds to a log that is not at its path any more: that was moved, or deleted, and what the process
+    /// writes is not where it is declared to be.
+    fn has_lost_log(&self, item: &Process, noted: Option<&Started>) -> bool {
+        let (Some(path), Some(started)) = (&item.log, noted) else { return false };
+        let Some(log) = started.log else { return false };
+        // What can't be looked at may be there.
+        let is_away =
+            self.host.0.root.number(path).is_ok_and(|found| !found.is_some_and(|found| log.is(found)));
+        is_away && started.writes_to(log)
+    }
+
     /// Has the end of a process noticed that runs from now on.
     fn follow(&self, cx: &OpCx, item: &Process, started: Started) {
         self.host.0.process_operations.started(cx.item(), started, self.host.shown_log_of(item));
@@ -206,7 +217,8 @@ impl Configurator<Process> for Processes {
             let status = self.host.0.children.ended(pid);
             return Err(self.ended(new, "at once", status, before));
         };
-        let started = Started::new(&alive, &digest, Some(before));
+        let log = new.log.as_ref().and_then(|_| lasting_number(&log));
+        let started = Started::new(&alive, &digest, Some(before)).with_log(log);
         if let Err(error) = note(cx, &started).await {
             // Without the mark in its environment, nobody would find it again.
             self.end(cx, new, &[alive]).await?;
@@ -239,7 +251,7 @@ impl Configurator<Process> for Processes {
     }
 
     fn needs_recreate(&self, _: Ownership, old: &Process, new: &Process) -> bool {
-        old.runs_other.is_some() || old.digest() != new.digest()
+        old.runs_other.is_some() || old.log_lost || old.digest() != new.digest()
     }
 
     fn recreates_to_reapply(&self, _: &Process) -> bool {
@@ -258,10 +270,11 @@ impl Configurator<Process> for Processes {
         }
         Ok(match main {
             None => Observed::Absent,
-            Some((_, digest)) if digest == item.digest() => {
-                Observed::Present(Process { runs_other: None, ..item.clone() })
+            Some((_, digest)) => {
+                let runs_other = Some(digest).filter(|digest| *digest != item.digest());
+                let log_lost = self.has_lost_log(item, noted.as_ref());
+                Observed::Present(Process { runs_other, log_lost, ..item.clone() })
             }
-            Some((_, digest)) => Observed::Present(Process { runs_other: Some(digest), ..item.clone() }),
         })
     }
 }

@@ -52,12 +52,17 @@ pub struct Process {
     /// What runs is another definition than this, with this digest. Never part of an intent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_other: Option<String>,
+    /// What runs adds to a log that is not at its path any more. Never part of an intent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub log_lost: bool,
     /// What it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
 }
 
 impl Process {
+    /// The attribute that says what is wrong with what runs: nobody declares it.
+    pub const RUNNING: &'static str = "running";
     /// The kind of all processes.
     pub(crate) const KIND_TEXT: &'static str = "process";
 
@@ -96,7 +101,8 @@ impl fmt::Debug for Process {
         debug.field("cwd", &self.cwd).field("log", &self.log).field("ready", &self.ready);
         debug.field("stop_signal", &self.stop_signal);
         debug.field("stop_timeout", &self.stop_timeout).field("needs", &self.needs);
-        debug.field("runs_other", &self.runs_other).field("sensitive", &self.sensitive).finish()
+        debug.field("runs_other", &self.runs_other).field("log_lost", &self.log_lost);
+        debug.field("sensitive", &self.sensitive).finish()
     }
 }
 
@@ -129,7 +135,9 @@ impl Item for Process {
         }
         attributes.add("stop_signal", self.stop_signal.name()).add("stop_timeout", self.stop_timeout);
         if let Some(digest) = &self.runs_other {
-            attributes.add("running", format_args!("another definition ({digest})"));
+            attributes.add(Self::RUNNING, format_args!("another definition ({digest})"));
+        } else if self.log_lost {
+            attributes.add(Self::RUNNING, "with a log that was moved or deleted");
         }
     }
 }
@@ -203,7 +211,7 @@ impl HostKind for Process {
         let stop_signal = build.plain("stop_signal").and_then(StopSignal::by_name).unwrap_or_default();
         let stop_timeout = build.wait("stop_timeout", Wait::from_millis(10_000));
         let (name, sensitive, needs) = (build.name(), build.is_set("sensitive"), build.take_needs());
-        let (command, runs_other) = (command?, None);
+        let (command, runs_other, log_lost) = (command?, None, false);
         Some(Self {
             name,
             command,
@@ -215,6 +223,7 @@ impl HostKind for Process {
             stop_signal,
             stop_timeout,
             runs_other,
+            log_lost,
             needs,
         })
     }

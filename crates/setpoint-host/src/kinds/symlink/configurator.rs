@@ -6,7 +6,7 @@ use setpoint_graph::Name;
 use super::Symlink;
 use crate::configure::entries::{self, Entries, EntryWrite, Replaces, Restored};
 use crate::configure::kept::Original;
-use crate::fs::{Attached, FsError, Kind, Written, untouched};
+use crate::fs::{Attached, FileType, FsError, Written, untouched};
 use crate::host::Host;
 use crate::item::RootPath;
 
@@ -26,7 +26,7 @@ impl Symlinks {
 impl Entries for Symlinks {
     type Item = Symlink;
 
-    const KIND: Kind = Kind::Symlink;
+    const KIND: FileType = FileType::Symlink;
 
     fn host(&self) -> &Host {
         &self.host
@@ -104,6 +104,6 @@ impl Configurator<Symlink> for Symlinks {
             Some(Original::Link { target, .. }) => found.target == *target,
             Some(_) => false,
         };
-        self.host.look(cx, &item.path, Kind::Symlink, read, is_as)
+        self.host.look(cx, &item.path, FileType::Symlink, read, is_as)
     }
 }

@@ -8,6 +8,7 @@ use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
 use super::{HostKind, Left, Nature, OnDisk};
 use crate::configure::entries;
+use crate::configure::kept::Original;
 use crate::fs;
 use crate::host::Host;
 use crate::item::{Because, Dependence, Need, RootPath, need};
@@ -117,7 +118,7 @@ impl HostKind for Symlink {
     }
 
     fn on_disk(&self) -> Option<OnDisk<'_>> {
-        let (path, kind, access) = (&self.path, fs::Kind::Symlink, None);
+        let (path, kind, access) = (&self.path, fs::FileType::Symlink, None);
         Some(OnDisk { path, kind, access, adopt: self.adopt })
     }
 
@@ -131,5 +132,10 @@ impl HostKind for Symlink {
 
     fn keep_left(host: &Host, left: &Left<'_, Self>) -> Result<(), OpError> {
         entries::keep_left(&Symlinks::new(host), left)
+    }
+
+    fn restored(&self, original: &Original) -> Option<Self> {
+        let Original::Link { target, .. } = original else { return None };
+        Some(Self { target: target.clone(), ..self.clone() })
     }
 }

@@ -1,6 +1,6 @@
 //! `setpoint apply`: shows the plan, asks, and carries it out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -14,7 +14,7 @@ use super::confirm::confirm;
 use super::details::run_details;
 use super::error::Error;
 use super::planfile::PlanFile;
-use super::preview::{self, Preview};
+use super::preview::{self, Preview, TheirChanges};
 use super::progress::{self, Progress};
 use super::protect;
 use super::rename::{self, Renamed};
@@ -236,7 +236,7 @@ fn refresh_only(
         plan: setpoint_plan::Plan::new(set.name()),
         unreadable: unreadable::list(refreshed),
         renamed: Vec::new(),
-        taken_over: BTreeMap::new(),
+        theirs: TheirChanges::default(),
     };
     let show = |text: &str| if args.write.json { Ok(()) } else { print(text) };
     if preview.drift.is_empty() {
@@ -366,9 +366,9 @@ impl PendingChange<'_> {
             print("\n")?;
             engine = engine.with_hooks(Progress::new(preview.plan.operations.len()));
         }
-        let Preview { plan, drift, taken_over, .. } = preview;
+        let Preview { plan, drift, theirs, .. } = preview;
         let known = current.get_or_insert_with(|| CurrentGraph::new(self.set.name()));
-        let details = run_details(plan, drift, taken_over, known, self.intended);
+        let details = run_details(plan, drift, theirs, known, self.intended);
         let runtime = runtime()?;
         let stop = {
             let _inside = runtime.enter();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use setpoint_graph::{ItemHandle, differing};
-use setpoint_host::{WholeAttribute, attributes};
+use setpoint_host::{Process, WholeAttribute, attributes};
 use setpoint_plan::AttributeChange;
 use similar::TextDiff;
 
@@ -39,7 +39,7 @@ pub(crate) fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec
     let stays = old.is_some() && new.is_some();
     let difference = |(old, new): (Option<WholeAttribute>, Option<WholeAttribute>)| {
         let name = new.as_ref().or(old.as_ref()).map_or("", |attribute| attribute.name);
-        let dropped = stays && new.is_none();
+        let dropped = stays && new.is_none() && name != Process::RUNNING;
         ChangedAttribute { name, old: old.as_ref().map(shown), new: new.as_ref().map(shown), dropped }
     };
     differing(&all(old), &all(new)).into_iter().map(difference).collect()

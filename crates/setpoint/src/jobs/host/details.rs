@@ -1,25 +1,23 @@
 //! What the history keeps of a run beside what was done: why, what was different, and what something else had changed.
 
-use std::collections::BTreeMap;
-
 use setpoint_engine::{CurrentGraph, Operation};
-use setpoint_graph::{Graph, ItemHandle, ItemRef};
+use setpoint_graph::{Graph, ItemRef};
 use setpoint_plan::{Action, Plan};
 use setpoint_state::{OperationDetails, RunDetails, RunDrift};
 
-use super::changes::{ChangedAttribute, changes, more_lines};
-use super::preview::{DriftView, operation_changes};
+use super::changes::{ChangedAttribute, more_lines};
+use super::preview::{DriftView, TheirChanges};
 
 /// How much of it is kept: the history has many runs.
 const MOST_ITEMS: usize = 1000;
 const MOST_LINES: usize = 40;
 const LONGEST_LINE: usize = 200;
 
-/// Returns the details of a plan that is about to be carried out. `taken_over` is what is there in the place of items.
+/// Returns the details of a plan that is about to be carried out.
 pub(crate) fn run_details(
     plan: &Plan,
     drift: &[DriftView],
-    taken_over: &BTreeMap<ItemRef, ItemHandle>,
+    theirs: &TheirChanges,
     current: &CurrentGraph,
     intended: Option<&Graph>,
 ) -> RunDetails {
@@ -32,11 +30,8 @@ pub(crate) fn run_details(
             Action::Recreate => return None,
         };
         let new = intended.and_then(|graph| graph.item(&item));
-        let changes = match taken_over.get(&item) {
-            Some(there) => changes(Some(there), new),
-            None if planned.temporary => operation_changes(Action::Recreate, current.item(&item), new),
-            None => operation_changes(planned.action, current.item(&item), new),
-        };
+        let action = if planned.temporary { Action::Recreate } else { planned.action };
+        let changes = theirs.of(action, &item, current.item(&item), new);
         Some(OperationDetails { operation, item, reason: planned.reason.clone(), changes: lines(&changes) })
     });
     let drift = drift.iter().take(MOST_ITEMS).map(|drift| RunDrift {

@@ -109,6 +109,14 @@ pub(super) enum Error {
     /// Moves that can't be made at once.
     #[error("this can't be done at once: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     MoveConflicts(Vec<MoveConflict>),
+    /// A move that would take the state away.
+    #[error("{item} leads to the state, {}, which would be somewhere else while it is written", .state.display())]
+    MovesState {
+        /// The directory or link that the state is in, or behind.
+        item: ItemRef,
+        /// The state.
+        state: PathBuf,
+    },
     /// Manifests that declare nothing of what is there.
     #[error("{}, and there {}", nothing_of(*.declared), were(*.there))]
     NothingLeft {
@@ -296,7 +304,7 @@ impl Reportable for Error {
             | Self::OtherKind { .. } => "item",
             Self::Protected(_) | Self::ProtectedByManifest { .. } => "protected",
             Self::NothingLeft { .. } | Self::Emptied(_) | Self::LeftOut(_) => "nothing-left",
-            Self::MoveConflicts(_) => "moves",
+            Self::MoveConflicts(_) | Self::MovesState { .. } => "moves",
             Self::OtherRoot { .. }
             | Self::ReplacedRoot(_)
             | Self::NotMounted { .. }
@@ -367,6 +375,9 @@ impl Reportable for Error {
             Self::Unreadable(_) => Some("mend what keeps them from being read, and run it again"),
             Self::MoveConflicts(_) => Some(
                 "nothing was changed; do it in two steps: first the directories with all that is in them, then the rest; declare what is behind a link by the directory that it is in",
+            ),
+            Self::MovesState { .. } => Some(
+                "nothing was changed; move the state out of it by hand first, and name its directory with `--state`",
             ),
             Self::ProtectedByManifest { .. } => {
                 Some("take `prevent_destroy` away there: a declaration without it ends the protection")

@@ -1,5 +1,6 @@
 //! `setpoint explain`: why an item is as it is, followed to its causes.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -12,6 +13,7 @@ use setpoint_host::{Because, Command, Directory, Process, RootPath, Started, pat
 use super::args::ExplainArgs;
 use super::progress;
 use super::set::{self, Set, is_adopted};
+use super::unreadable::{self, Readable, Unreadable};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 use crate::service::runtime;
@@ -99,21 +101,29 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
     if !is_watched {
         explanation = explanation.retried_by("setpoint apply");
     }
+    let (current, intended, all) = (&snapshot.graph, Some(Cow::Borrowed(set.intended())), Selection::all());
+    let readable = unreadable::leave(&engine, current, intended, all, &unreadable::errors(&refreshed))?;
+    leave_unreadable(&mut explanation, &readable);
     let declared = set.manifest.declared(item);
     let declared_in = declared.map(|declared| format!("{}:{}", declared.file.display(), declared.line));
     let adopted = is_adopted(&snapshot.graph, item);
     let mut text = explanation.to_string();
     let unreadable = refreshed.unreadable.iter().find(|(unreadable, _)| unreadable == item);
     let unreadable = unreadable.map(|(_, why)| why.to_string());
-    if let Some(why) = &unreadable {
+    if unreadable.is_some() {
         // What is remembered may not be true any more.
-        text = format!("{item} can't be read: {why}\n  when it could be read last: {text}");
+        text = format!("{item} can't be read; when it could be read last: {text}");
     }
-    let current = &snapshot.graph;
     let pid =
         current.state(item).and_then(Started::of).filter(Started::is_running).map(|process| process.pid());
     let last_change = last_change(&set, item)?;
-    let (needs, needed_by) = (needs(current, set.intended(), item), needed_by(current, set.intended(), item));
+    let (mut needs, needed_by) =
+        (needs(current, set.intended(), item), needed_by(current, set.intended(), item));
+    for needed in &mut needs {
+        if refreshed.unreadable.iter().any(|(unreadable, _)| unreadable.to_string() == needed.item) {
+            (needed.condition, needed.verb) = (Some("unreadable".to_owned()), "is");
+        }
+    }
     if args.json {
         let (kind, name) = (item.kind().to_string(), item.name().to_string());
         print_json(&Explained {
@@ -171,6 +181,25 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
     }
     print(&text)?;
     Ok(0)
+}
+
+/// Says of what can't be read, and of what is left for that reason, that no run does anything to it.
+fn leave_unreadable(explanation: &mut Explanation, readable: &Readable<'_>) {
+    let Selection::Items(readable_items) = &readable.selection else { return };
+    for cause in explanation.causes.iter_mut().filter(|cause| !readable_items.contains(&cause.item)) {
+        let item = cause.item.to_string();
+        cause.next = None;
+        for unreadable in &readable.unreadable {
+            let Unreadable { kind, name, error, leaves } = unreadable;
+            if format!("{kind}/{name}") == item {
+                cause.left_because.push(format!("it can't be read, and is left as it is: {error}"));
+            } else if leaves.contains(&item) {
+                cause
+                    .left_because
+                    .push(format!("it is left as it is, as {kind}/{name} can't be read: {error}"));
+            }
+        }
+    }
 }
 
 /// What an item needs, as it is declared, or else as it is.

@@ -11,7 +11,8 @@ use std::fmt;
 
 use setpoint_engine::CurrentGraph;
 use setpoint_graph::{Graph, ItemRef};
-use setpoint_host::{Directory, File, Symlink, path_of};
+use setpoint_host::{Directory, File, Host, Symlink, path_of};
+use setpoint_plan::{Action, Plan};
 
 use super::error::Error;
 use super::set::{is_adopted, is_there};
@@ -65,6 +66,39 @@ impl fmt::Display for MoveConflict {
             }
         }
     }
+}
+
+/// Refuses to move or to set aside a directory that the state is in, and to point a link elsewhere that leads to it: what a run
+/// did could not be remembered.
+pub(crate) fn check_state(
+    plan: &Plan,
+    current: &CurrentGraph,
+    intended: Option<&Graph>,
+    host: &Host,
+) -> Result<(), CliError> {
+    let Some(state) = host.runtime().parent() else { return Ok(()) };
+    let named = std::path::absolute(state).unwrap_or_else(|_| state.to_path_buf());
+    let real = state.canonicalize().unwrap_or_else(|_| named.clone());
+    for operation in plan.operations.iter().filter(|one| one.temporary || one.action == Action::Modify) {
+        let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
+        let Some(old) = current.item(&item) else { continue };
+        let new = intended.and_then(|graph| graph.item(&item)).filter(|_| !operation.temporary);
+        let holds_it = if let Some(directory) = old.get::<Directory>() {
+            let path = directory.path.in_root(host.root());
+            let stays = new.and_then(path_of) == Some(&directory.path);
+            !stays && path.canonicalize().is_ok_and(|path| real.starts_with(path))
+        } else if let Some(link) = old.get::<Symlink>() {
+            let stays = new.and_then(|new| new.get::<Symlink>());
+            let stays = stays.is_some_and(|new| new.path == link.path && new.target == link.target);
+            !stays && named.starts_with(link.path.in_root(host.root()))
+        } else {
+            false
+        };
+        if holds_it {
+            return Err(Error::MovesState { item, state: named }.into());
+        }
+    }
+    Ok(())
 }
 
 /// A directory that moves.

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_engine::{CurrentGraph, Drifted, Engine, Observed, Refreshed, Selection, ToRead};
 use setpoint_graph::{Graph, Item as _, ItemHandle, ItemRef};
-use setpoint_host::{Command, Existing, Host, Manifest, RootPath, path_of};
-use setpoint_plan::{Action, AttributeChange, Plan, ReasonCode};
+use setpoint_host::{Command, Existing, Host, Manifest, path_of};
+use setpoint_plan::{Action, AttributeChange, Plan, PlannedOperation, ReasonCode};
 
 use super::changes::{ChangedAttribute, changes};
 use super::rename::Renamed;
@@ -30,9 +30,9 @@ pub(crate) struct Preview {
     /// What is called differently now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) renamed: Vec<Renamed>,
-    /// What is there in the place of items that take it over.
+    /// What changes of what was there before Setpoint.
     #[serde(skip)]
-    pub(crate) taken_over: BTreeMap<ItemRef, ItemHandle>,
+    pub(crate) theirs: TheirChanges,
 }
 
 /// One item that something else changed.
@@ -50,6 +50,30 @@ pub(crate) struct DriftView {
     pub(crate) detail: Vec<AttributeChange>,
     #[serde(skip)]
     pub(crate) changes: Vec<ChangedAttribute>,
+}
+
+/// What changes of what was there before Setpoint, where an item takes it over, or it is put back: the graphs don't say.
+#[derive(Debug, Default)]
+pub(crate) struct TheirChanges(BTreeMap<ItemRef, Vec<ChangedAttribute>>);
+
+impl TheirChanges {
+    /// What an operation changes about its item.
+    pub(crate) fn of(
+        &self,
+        action: Action,
+        item: &ItemRef,
+        old: Option<&ItemHandle>,
+        new: Option<&ItemHandle>,
+    ) -> Vec<ChangedAttribute> {
+        let known = self.0.get(item).filter(|_| matches!(action, Action::Create | Action::Delete));
+        known.cloned().unwrap_or_else(|| operation_changes(action, old, new))
+    }
+
+    fn insert(&mut self, operation: &mut PlannedOperation, changes: Vec<ChangedAttribute>) {
+        let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
+        operation.detail = changes.iter().map(ChangedAttribute::data).collect();
+        self.0.insert(item, changes);
+    }
 }
 
 impl Preview {
@@ -98,9 +122,14 @@ pub(crate) async fn preview(
     let mut plan = engine.plan(Some(current), intended, selection, Timestamp::now())?;
     // What is ours is moved or deleted before something else comes to its place, or that is refused.
     let ours = current.items().filter(|node| is_there(current, node.reference()));
-    let ours: BTreeSet<&str> = ours.filter_map(|node| path_of(node.item()).map(RootPath::as_str)).collect();
-    let is_foreign = |existing: &Existing| !ours.contains(existing.path.as_str());
+    let ours: BTreeMap<&str, &ItemRef> =
+        ours.filter_map(|node| Some((path_of(node.item())?.as_str(), node.reference()))).collect();
+    let is_foreign = |existing: &Existing| !ours.contains_key(existing.path.as_str());
+    // What was made here has left by then; only an original that is put back is taken over.
+    let leaves =
+        |existing: &Existing| ours.get(existing.path.as_str()).is_some_and(|item| !is_adopted(current, item));
     complete(&mut plan, current, intended);
+    let mut theirs = released(&mut plan, host, current);
     let (mut warnings, mut taken_over) = (Vec::new(), Vec::new());
     for operation in &mut plan.operations {
         let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
@@ -110,7 +139,7 @@ pub(crate) async fn preview(
             && let Some(new) = new
             && let Some(existing) = host.in_the_way(new)
         {
-            if existing.adopts && existing.adoptable {
+            if existing.adopts && existing.adoptable && !leaves(&existing) {
                 taken_over.push((operation, new.clone()));
             } else if is_foreign(&existing) {
                 warnings.push(in_the_way(new.reference(), &existing));
@@ -131,14 +160,15 @@ pub(crate) async fn preview(
     let (operations, items): (Vec<_>, Vec<_>) = taken_over.into_iter().unzip();
     let items: Vec<ToRead> = items.into_iter().map(ToRead::from).collect();
     let readings = if items.is_empty() { Vec::new() } else { engine.read_items(items).await };
-    let mut there = BTreeMap::new();
     for (operation, reading) in operations.into_iter().zip(readings) {
         operation.code = Some(ReasonCode::TakenOver);
         operation.reason = String::from("it exists and is adopted; `destroy` restores the original");
         if let Ok(Observed::Present(found)) = reading.observed {
-            operation.detail =
-                changes(Some(&found), Some(&reading.was)).iter().map(ChangedAttribute::data).collect();
-            there.insert(reading.was.reference().clone(), found);
+            let item = reading.was.reference();
+            if let Some(why) = host.can_not_be_kept(&found, &reading.was) {
+                warnings.push(format!("{item} can't be taken over: {why}"));
+            }
+            theirs.insert(operation, changes(Some(&found), Some(&reading.was)));
         }
     }
     plan.recount();
@@ -154,6 +184,7 @@ pub(crate) async fn preview(
         warnings.push(String::from("the manifests declare nothing: everything goes"));
     }
     protect::check(manifest, current, &plan)?;
+    moves::check_state(&plan, current, intended, host)?;
     let ends = protect::changes(manifest, current).into_iter().filter(|(_, protected)| !protected);
     warnings.extend(ends.map(|(item, _)| {
         format!("{item} is not protected any more: it is declared without `prevent_destroy`")
@@ -162,7 +193,7 @@ pub(crate) async fn preview(
         moves::check(current, intended)?;
     }
     let drift = refreshed.drifted.iter().map(DriftView::from).collect();
-    Ok(Preview { drift, warnings, plan, unreadable: Vec::new(), renamed: Vec::new(), taken_over: there })
+    Ok(Preview { drift, warnings, plan, unreadable: Vec::new(), renamed: Vec::new(), theirs })
 }
 
 /// Completes a plan with what people want to know: what the engine shows of an item is on one line; here content is whole,
@@ -209,6 +240,22 @@ fn deletion(old: Option<&ItemHandle>) -> Vec<ChangedAttribute> {
     let mut shown = changes(old, None);
     shown.retain(|change| ["path", "undo", "command"].contains(&change.name));
     shown
+}
+
+/// Adds to releases what is put back.
+fn released(plan: &mut Plan, host: &Host, current: &CurrentGraph) -> TheirChanges {
+    let mut theirs = TheirChanges::default();
+    let releases = plan.operations.iter_mut().filter(|one| one.code == Some(ReasonCode::Released));
+    for operation in releases {
+        let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
+        let (Some(is), Some(state)) = (current.item(&item), current.state(&item)) else { continue };
+        if let Some(original) = host.released(is, state) {
+            let mut shown = deletion(Some(is));
+            shown.extend(changes(Some(is), Some(&original)));
+            theirs.insert(operation, shown);
+        }
+    }
+    theirs
 }
 
 /// What a deletion does beside making Setpoint forget the item, where that is not what one would expect.

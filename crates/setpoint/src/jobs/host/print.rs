@@ -1,15 +1,13 @@
 //! A preview as people read it.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use setpoint_engine::CurrentGraph;
-use setpoint_graph::{Graph, ItemHandle, ItemRef};
+use setpoint_graph::{Graph, ItemRef};
 use setpoint_plan::{Action, PlannedOperation, Standing};
 
-use super::changes::changes;
-use super::preview::{DriftView, Preview, operation_changes};
+use super::preview::{DriftView, Preview, TheirChanges};
 use super::rename::Renamed;
 use super::unreadable::Unreadable;
 
@@ -49,7 +47,7 @@ fn write_preview(
     current: &CurrentGraph,
     intended: Option<&Graph>,
 ) -> std::fmt::Result {
-    let Preview { drift, warnings, plan, unreadable, renamed, taken_over } = preview;
+    let Preview { drift, warnings, plan, unreadable, renamed, theirs } = preview;
     write_drifts(text, drift)?;
     if !unreadable.is_empty() {
         writeln!(text, "{BOLD}Can't be read{BOLD:#}, and left as they are with what needs them:")?;
@@ -71,7 +69,7 @@ fn write_preview(
     if !plan.operations.is_empty() {
         writeln!(text, "{BOLD}Plan{BOLD:#} for {}:", plan.subject)?;
         for operation in &plan.operations {
-            write_operation(text, operation, taken_over, current, intended)?;
+            write_operation(text, operation, theirs, current, intended)?;
         }
         writeln!(text)?;
     }
@@ -117,7 +115,7 @@ fn write_drift(text: &mut String, drift: &DriftView) -> std::fmt::Result {
 fn write_operation(
     text: &mut String,
     operation: &PlannedOperation,
-    taken_over: &BTreeMap<ItemRef, ItemHandle>,
+    theirs: &TheirChanges,
     current: &CurrentGraph,
     intended: Option<&Graph>,
 ) -> std::fmt::Result {
@@ -136,10 +134,7 @@ fn write_operation(
     writeln!(text, "  {style}{}{style:#} {kind}/{name}  {DIM}{reason}{DIM:#}", action.sign())?;
     let item = ItemRef::new(kind.as_str(), name.as_str());
     let new = intended.and_then(|graph| graph.item(&item));
-    let changes = match taken_over.get(&item) {
-        Some(there) => changes(Some(there), new),
-        None => operation_changes(action, current.item(&item), new),
-    };
+    let changes = theirs.of(action, &item, current.item(&item), new);
     for line in changes.iter().flat_map(super::changes::ChangedAttribute::lines) {
         write_change(text, &line)?;
     }

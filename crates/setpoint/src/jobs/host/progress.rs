@@ -58,6 +58,8 @@ pub(crate) enum Work {
     Operation(Operation),
     /// The check of a command, while the host is looked at.
     Check,
+    /// What a run that was cut off had begun for a command: its check waits for that.
+    Orphan,
 }
 
 impl Work {
@@ -65,7 +67,7 @@ impl Work {
     fn word(self, item: &ItemRef) -> &'static str {
         let is_command = *item.kind() == Command::KIND;
         match self {
-            Self::Check => "check",
+            Self::Check | Self::Orphan => "check",
             Self::Operation(Operation::Create | Operation::Modify) if is_command => "apply",
             Self::Operation(Operation::Delete) if is_command => "undo",
             Self::Operation(Operation::Create) => "create",
@@ -121,14 +123,20 @@ impl Underway {
 
 /// The words for something that still runs.
 pub(crate) fn still_running(item: &ItemRef, work: Work, elapsed: Duration) -> String {
-    let what = work.word(item);
-    format!("… {item}: {what} has been running for {} s", elapsed.as_secs())
+    let (what, seconds) = (work.word(item), elapsed.as_secs());
+    if work == Work::Orphan {
+        return format!(
+            "… {item}: {what} has been waiting for {seconds} s for what a run that was cut off had begun"
+        );
+    }
+    format!("… {item}: {what} has been running for {seconds} s")
 }
 
 /// Says which checks of commands still run while the host is looked at.
 pub(crate) fn name_slow_checks(host: &Host, report: Report) {
     let reminder = Reminder::new(move |item, work, elapsed| report.info(&still_running(item, work, elapsed)));
     host.on_check(move |item, event| match event {
+        CheckEvent::Waits => reminder.begin(Work::Orphan, item),
         CheckEvent::Begins => reminder.begin(Work::Check, item),
         CheckEvent::Ended => reminder.end(item),
     });

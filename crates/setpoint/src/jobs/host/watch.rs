@@ -25,7 +25,7 @@ use setpoint_engine::{CurrentGraph, Drifted, Engine, Interruption, Refreshed, Se
 use setpoint_graph::ItemRef;
 use setpoint_host::{Host, bytes_read, registry};
 use setpoint_plan::Plan;
-use setpoint_state::Writer;
+use setpoint_state::{StateVersion, Writer};
 use tokio::time::Instant;
 
 use super::args::{SetArgs, WatchArgs};
@@ -53,6 +53,8 @@ use meanwhile::Meanwhile;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 /// How long what still reads, or runs for that, has to end.
 const TIME_TO_END: Duration = Duration::from_secs(5);
+/// So often in a row a pass that only reports may find that somebody has written the state meanwhile, before it reports all the same.
+const MOST_OVERTAKEN: u32 = 10;
 
 pub(crate) fn run(args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     let set = manifests::load_when_quiet(&args.set, report)?;
@@ -197,7 +199,21 @@ enum Mode {
         last: Option<Plan>,
         /// How the state was damaged when it was last read.
         damaged: Option<String>,
+        /// What tells the state that was last read from what others make of it.
+        version: StateVersion,
+        /// How many passes in a row have found that it was written meanwhile.
+        overtaken: u32,
     },
+}
+
+impl Mode {
+    /// Returns whether somebody else has written the state since it was read: what was read of the host does not belong to it then.
+    /// Where that is so all the while, it is used all the same.
+    fn is_overtaken(&mut self, now: StateVersion) -> bool {
+        let Self::Report { version, overtaken, .. } = self else { return false };
+        *overtaken = if now == *version { 0 } else { overtaken.saturating_add(1) };
+        (1..MOST_OVERTAKEN).contains(overtaken)
+    }
 }
 
 /// How a pass ended.
@@ -220,7 +236,8 @@ impl WatchLoop {
         let (mode, mut current, stop) = if args.report_only {
             let stop = Stop::listen()?;
             let snapshot = set.read_state(report)?;
-            (Mode::Report { last: None, damaged: snapshot.damaged }, snapshot.graph, stop)
+            let (last, damaged, version) = (None, snapshot.damaged, StateVersion::default());
+            (Mode::Report { last, damaged, version, overtaken: 0 }, snapshot.graph, stop)
         } else {
             let (writer, current) = set.lock("watch", args.lock)?;
             // While it was waited for the lock, a signal ended the program at once.
@@ -241,7 +258,12 @@ impl WatchLoop {
         progress::name_slow_checks(&host, report);
         let watch = Self {
             args: args.set.clone(),
-            meanwhile: Meanwhile::new(Follower::new(&args.set.at.file, events)?, &host, events),
+            meanwhile: Meanwhile::new(
+                Follower::new(&args.set.at.file, events)?,
+                &host,
+                events,
+                !args.report_only,
+            ),
             set,
             host,
             engine,
@@ -282,6 +304,11 @@ impl WatchLoop {
         let Some(mut refreshed) = self.stop.drain().run_until_cancelled(refresh).await else {
             return Ok(Passed::Unread);
         };
+        if self.mode.is_overtaken(self.set.state.version()) {
+            // What somebody else was doing just then would be reported as drift.
+            let soon = Timestamp::now().checked_add(SHORTEST_PAUSE).unwrap_or(Timestamp::MAX);
+            return Ok(Passed::Read { retry: Some(soon) });
+        }
         let renamed = match self.set.adjust_read(current, &mut refreshed) {
             Ok(renamed) => renamed,
             Err(error) => return self.refuse(error),
@@ -322,11 +349,11 @@ impl WatchLoop {
         let Some(preview) = self.stop.drain().run_until_cancelled(preview).await else {
             return Ok(Passed::Unread);
         };
-        let Preview { plan, drift, taken_over, .. } = match preview {
+        let Preview { plan, drift, theirs, .. } = match preview {
             Ok(preview) => preview,
             Err(error) => return self.refuse(error),
         };
-        let details = run_details(&plan, &drift, &taken_over, current, intended);
+        let details = run_details(&plan, &drift, &theirs, current, intended);
         self.refused.clear();
         let writer = match &mut self.mode {
             Mode::Reconcile(writer) => writer,
@@ -381,11 +408,13 @@ impl WatchLoop {
 
     /// Learns what is known, and finds what is to be read.
     fn prepare(&mut self, changed: &Changes) -> Result<Look, CliError> {
-        self.recall()?;
+        let recalled = self.recall();
         let name = self.set.name().to_owned();
         let current = self.current.get_or_insert_with(|| CurrentGraph::new(name.as_str()));
         self.meanwhile.ends.follow(current);
+        // Also where nothing is done: what was not reported would be waited for no more.
         self.meanwhile.report_ends(|_| true);
+        recalled?;
         let ended = self.meanwhile.ended();
         let renamed = self.set.adjust(&self.host, current)?;
         if let Mode::Reconcile(writer) = &self.mode
@@ -418,7 +447,8 @@ impl WatchLoop {
                 let Some(current) = &self.current else { return Ok(()) };
                 RootIdentity::of(self.set.manifest.root())?.check(writer.location().as_deref(), current)
             }
-            Mode::Report { damaged, .. } => {
+            Mode::Report { damaged, version, .. } => {
+                *version = self.set.state.version();
                 let mut snapshot = self.set.own(self.set.state.read()?)?;
                 if snapshot.damaged != *damaged {
                     report_damage(snapshot.damaged.as_deref(), self.report);

@@ -19,12 +19,14 @@ pub(super) struct Meanwhile {
     changed: Changes,
     /// The processes whose end was reported, and which were not read since.
     ended: Vec<EndedProcess>,
+    /// Whether nobody else starts and ends processes. What others do is only known when the state has been read once more.
+    is_alone: bool,
 }
 
 impl Meanwhile {
-    pub(super) fn new(follower: Follower, host: &Host, events: EventWriter) -> Self {
+    pub(super) fn new(follower: Follower, host: &Host, events: EventWriter, is_alone: bool) -> Self {
         let ends = ProcessEnds::new(host);
-        Self { follower, ends, events, changed: Changes::nothing(), ended: Vec::new() }
+        Self { follower, ends, events, changed: Changes::nothing(), ended: Vec::new(), is_alone }
     }
 
     /// Waits for a part of a pass.
@@ -41,7 +43,7 @@ impl Meanwhile {
                     }
                     self.changed.add(changed);
                 }
-                ended = self.ends.next() => {
+                ended = self.ends.next(), if self.is_alone => {
                     self.report_ends(|item| ended.contains(item));
                     self.changed.add(Changes { manifests: false, items: Some(ended) });
                 }
