@@ -45,6 +45,7 @@ impl Fuzz {
                 &[
                     "fuzz::mutated_configurations_are_read_without_panic_hang_or_loss",
                     "fuzz::haproxy_reads_the_same_before_and_after_formatting",
+                    "fuzz::haproxy_accepts_what_is_applied_where_it_accepts_what_is_desired",
                 ],
             ),
         }

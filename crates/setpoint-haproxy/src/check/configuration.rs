@@ -132,6 +132,23 @@ impl<'d> Configuration<'d> {
     }
 }
 
+/// Returns what is wrong with a scope such as `[name]`, which stands alone in its line.
+fn wrong_scope(line: &CheckedLine<'_>) -> Option<Diagnostic> {
+    let first = line.words.first()?;
+    let bracket = first.raw.iter().position(|byte| *byte == b']');
+    let wrong = |(column, text): (u32, &[u8]), why: &str| {
+        Some(line.diagnostic(Problem::Refused, (column, text), why))
+    };
+    match (bracket, line.words.get(1)) {
+        (None | Some(1), _) => wrong((first.column, first.raw), "a scope is a name between `[` and `]`"),
+        (Some(end), _) if end + 1 < first.raw.len() => {
+            wrong((first.column, first.raw), "nothing may follow a scope in its line")
+        }
+        (Some(_), Some(next)) => wrong((next.column, next.raw), "nothing may follow a scope in its line"),
+        (Some(_), None) => None,
+    }
+}
+
 struct Reader<'c, 'd> {
     /// The variables that are known at this place: `setenv` adds some.
     env: BTreeMap<String, String>,
@@ -170,6 +187,14 @@ impl<'d> Reader<'_, 'd> {
                 let now = levels.last().map_or(Truth::True, |level| level.now);
                 let (words, is_cut) = self.words(&line);
                 let Some(first) = words.first() else { continue };
+                if first.raw.first() == Some(&b'[') {
+                    // A scope is read before conditions are looked at.
+                    if line.error().is_none() {
+                        let line = CheckedLine { number, words, certain: true, is_cut };
+                        found.extend(wrong_scope(&line));
+                    }
+                    continue;
+                }
                 let directive = if first.variable { None } else { Directive::from_word(&first.text) };
                 if let Some(directive) = directive.filter(|directive| directive.is_conditional()) {
                     // Whether a condition counts is told by what is around it.
@@ -191,7 +216,7 @@ impl<'d> Reader<'_, 'd> {
                     found.push(line.diagnostic(Problem::Refused, (word.column, word.raw), message));
                     continue;
                 }
-                if directive.is_some() || line.error().is_some() || first.raw.first() == Some(&b'[') {
+                if directive.is_some() || line.error().is_some() {
                     continue;
                 }
                 let checked = CheckedLine { number, words, certain: now == Truth::True, is_cut };

@@ -9,20 +9,22 @@ use rustc_hash::FxHashSet;
 use super::acls::{Acls, Element, elements};
 use super::configuration::{CheckedLine, Configuration, Part};
 use super::duplicates::DistinctValues;
+use super::governing::{Mode, governing, modes};
 use super::hints::Hints;
 use super::names::Names;
 use super::needs::{Needs, Place};
-use super::references::References;
-use crate::keywords::{ALL_STAGES, ASKED};
-use crate::model::{Edition, ObjectKind, Version};
+use super::references::{References, Used, calls_of};
+use crate::keywords::{ALL_STAGES, ASKED, Argument};
+use crate::model::{Edition, Field, ObjectKind, Version};
 use crate::table::accept::{LineContext, Match, Misfit, accept, broken_rule};
+use crate::table::address::{Reached, reached};
 use crate::table::facts::{Given, facts};
 use crate::table::forms::Holds;
 use crate::table::grammar::{Entry, Item, Versions, first_word};
 use crate::table::limits::{Complaint, Limit, did_you_mean};
 use crate::table::patterns::wrong_pattern;
 use crate::table::resources::Resource;
-use crate::table::samples::{SampleContext, criterion, stages, unknown_flag};
+use crate::table::samples::{LUA, SampleContext, criterion, stages, unknown_flag};
 use crate::table::{Name, Repeat, Row, accepted};
 use crate::text::{Diagnostic, Problem, SectionKind, Severity, Word};
 
@@ -35,7 +37,9 @@ pub(super) fn check(
 ) {
     let names = Names::of(configuration);
     let versions = versions(version);
-    let unused = super::references::unused(configuration);
+    let governing = governing(configuration);
+    let modes = modes(configuration, &governing);
+    let unused = super::references::unused(configuration, &governing);
     let mut is_experimental = false;
     let mut needs = Needs::default();
     let mut distinct = DistinctValues::default();
@@ -73,7 +77,7 @@ pub(super) fn check(
             checker.line(part, line, is_known_as_wrong);
         }
         is_experimental = checker.is_experimental;
-        needs.end(part);
+        needs.end(part, modes.get(index).copied().unwrap_or(Mode::Other));
     }
     needs.finish(version, found);
 }
@@ -251,6 +255,8 @@ impl Checker<'_> {
                 if let Some(from) = matched.condition {
                     self.condition(row, line, &texts, from + offset);
                 }
+                let used = calls_of(&matched, &texts);
+                self.calls(row, (part, line), &used);
                 for (range, _) in matched.expressions.iter().filter(|(_, holds)| *holds == Holds::Criterion) {
                     self.flags(line, &texts, range.start + offset + 1..texts.len());
                 }
@@ -274,7 +280,7 @@ impl Checker<'_> {
                 self.found.extend(self.distinct.once(row, line));
                 let at = Place { part, line, offset, is_unused: self.references.is_unused() };
                 self.found.extend(self.needs.line(row, &matched, at));
-                self.references.line(row, &matched, line, part, self.hints, self.found);
+                self.references.line(row, &matched, (part, line), &used, self.hints, self.found);
             }
         }
     }
@@ -306,6 +312,13 @@ impl Checker<'_> {
             let word = line.words.get(*at + offset)?;
             Some((&option.attributes, word.to_str_lossy().into_owned(), word))
         });
+        let is_quic = |(_, _, text): &&(Field, usize, &str)| reached(text) == Reached::Quic;
+        if row.attributes.experimental_quic.is_some()
+            && let Some((_, at, _)) = matched.values.iter().find(is_quic)
+            && let Some(word) = line.words.get(*at + offset)
+        {
+            self.experimental(row.attributes.experimental_quic, line, word);
+        }
         let version = self.judge.versions.first().copied().filter(|_| self.judge.versions.len() == 1);
         for (attributes, name, word) in own.into_iter().chain(options) {
             if let Some((version, (versions, advice))) = version.zip(attributes.deprecated)
@@ -369,6 +382,38 @@ impl Checker<'_> {
         LineContext { sample_cx, section: self.judge.section, negated }
     }
 
+    /// Looks up what fetches and converters need that only lines above give: ACLs, and Lua that registers them.
+    fn calls(&mut self, row: &Row, (part, line): (&Part<'_>, &CheckedLine<'_>), used: &[Used<'_>]) {
+        let is_late = row.attributes.stage.is_none_or(|stage| stage.is_late);
+        for Used { at, holds, call, signature } in used {
+            let Some(word) = line.words.get(*at) else { continue };
+            // Formats that are read late may name what stands below.
+            let is_above = *holds == Holds::Criterion || !is_late;
+            if call.name.starts_with(LUA) && (is_above || !self.references.is_unused()) {
+                self.needs.require(Resource::Lua, (part, line), (word, call.name));
+            }
+            let is_acl = |argument: &Argument| *argument == Argument::Named(Name::Acl);
+            let takes_acls = signature.is_some_and(|signature| signature.arguments.iter().any(is_acl));
+            if !takes_acls || !is_above || !part.kind.is_proxy() {
+                continue;
+            }
+            for name in call.arguments() {
+                let name = name.trim_start_matches('!');
+                if !name.is_empty() && !self.acls.has(name) {
+                    self.unknown_acl(line, name, word.column, word.raw);
+                }
+            }
+        }
+    }
+
+    /// Reports that no ACL above a line has a name.
+    fn unknown_acl(&mut self, line: &CheckedLine<'_>, name: &str, column: u32, text: &[u8]) {
+        let message = format!("no ACL is called `{name}` above this line");
+        let diagnostic = line.diagnostic(Problem::UnknownReference, (column, text), message);
+        let hint = self.hints.nearest(name, self.acls.all());
+        self.found.push(Diagnostic { hint: hint.map(Into::into), ..diagnostic });
+    }
+
     /// Looks at the flags and the patterns after what an ACL compares.
     fn flags(&mut self, line: &CheckedLine<'_>, texts: &[Cow<'_, str>], range: Range<usize>) {
         let version = self.judge.versions.first().copied().unwrap_or(Version::LATEST);
@@ -393,13 +438,9 @@ impl Checker<'_> {
                     if self.acls.has(name) {
                         continue;
                     }
-                    let message = format!("no ACL is called `{name}` above this line");
                     let skipped = u32::try_from(text.len() - name.len()).unwrap_or_default();
                     let column = if word.quoted { word.column } else { word.column.saturating_add(skipped) };
-                    let diagnostic =
-                        line.diagnostic(Problem::UnknownReference, (column, name.as_bytes()), message);
-                    let hint = self.hints.nearest(name, self.acls.all());
-                    self.found.push(Diagnostic { hint: hint.map(Into::into), ..diagnostic });
+                    self.unknown_acl(line, name, column, name.as_bytes());
                 }
                 Element::Inline(first, end) => {
                     self.flags(line, texts, first + 1..end);

@@ -24,6 +24,7 @@ mod condition;
 mod configuration;
 mod covered;
 mod duplicates;
+mod governing;
 mod hints;
 mod lines;
 mod names;

@@ -8,6 +8,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::configuration::{CheckedLine, Part};
+use super::governing::Mode;
 use crate::model::{Field, ObjectKind, Version};
 use crate::table::accept::Match;
 use crate::table::address::lacks_port;
@@ -99,14 +100,22 @@ impl Needs {
         self.first_steps.clear();
     }
 
-    /// Ends a section: what it provides to itself is known.
-    pub(super) fn end(&mut self, part: &Part<'_>) {
+    /// Ends a section: what it provides to itself is known, and its mode.
+    pub(super) fn end(&mut self, part: &Part<'_>, mode: Mode) {
         let own = std::mem::take(&mut self.own);
         if matches!(part.kind, SectionKind::Global | SectionKind::Defaults) {
             self.everywhere.is_open |= own.is_open;
             self.everywhere.resources.extend(&own.resources);
         }
-        for missing in self.own_missing.drain(..).filter(|missing| !own.has(missing.resource)) {
+        for missing in self.own_missing.drain(..) {
+            let resource = missing.resource;
+            if resource.is_mode() && !mode.may_be(resource) {
+                self.denied.push(missing);
+                continue;
+            }
+            if resource.is_mode() || own.has(resource) {
+                continue;
+            }
             let is_denied = own.denied.contains(&missing.resource);
             if is_denied { self.denied.push(missing) } else { self.missing.push(missing) }
         }
@@ -176,6 +185,17 @@ impl Needs {
         }
         self.numbers(row, matched, part, line);
         self.step(row, line)
+    }
+
+    /// Notes that a word of a line requires something, whatever its row tells.
+    pub(super) fn require(
+        &mut self,
+        resource: Resource,
+        (part, line): (&Part<'_>, &CheckedLine<'_>),
+        (word, name): (&Word<'_>, &str),
+    ) {
+        let diagnostic = needs(line, word, resource.message(name)).with_hint(resource.hint());
+        self.own_missing.push(Missing { file: part.file, resource, diagnostic });
     }
 
     /// Notes a server and whether it has a health check, and references to servers that have to have one.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::Checks;
 use super::acls::{Element, elements};
@@ -11,10 +11,10 @@ use super::configuration::{CheckedLine, Configuration, Part};
 use super::hints::Hints;
 use super::lines::{Judge, versions};
 use super::names::{LocalNames, Names};
-use crate::keywords::Argument;
+use crate::keywords::{Argument, Signature};
 use crate::model::Version;
 use crate::table::accept::Match;
-use crate::table::calls::{calls, in_format};
+use crate::table::calls::{Call, calls, in_format};
 use crate::table::facts::facts;
 use crate::table::forms::Holds;
 use crate::table::{Name, Reference, Repeat, Row};
@@ -83,8 +83,8 @@ impl<'n> References<'n> {
         &self,
         row: &Row,
         matched: &Match<'_>,
-        line: &CheckedLine<'_>,
-        part: &Part<'_>,
+        (part, line): (&Part<'_>, &CheckedLine<'_>),
+        used: &[Used<'_>],
         hints: &mut Hints,
         found: &mut Vec<Diagnostic>,
     ) {
@@ -115,7 +115,7 @@ impl<'n> References<'n> {
         if let Some(word) = line.words.get(row.keyword_count() - 1).filter(|_| is_own) {
             found.extend(self.own_table(line, word, &word.to_str_lossy(), part));
         }
-        self.expressions(site, matched, part, hints, found);
+        self.expressions(site, used, part, hints, found);
     }
 
     fn reference(
@@ -194,36 +194,29 @@ impl<'n> References<'n> {
     fn expressions(
         &self,
         site: Site<'_, '_>,
-        matched: &Match<'_>,
+        used: &[Used<'_>],
         part: &Part<'_>,
         hints: &mut Hints,
         found: &mut Vec<Diagnostic>,
     ) {
         let line = site.line;
-        let texts = line.texts();
-        let words = expressions(matched, &texts, 0).into_iter().flat_map(|(range, holds)| {
-            let first_only = holds == Holds::Criterion;
-            range.take(if first_only { 1 } else { usize::MAX }).map(move |at| (at, holds))
-        });
-        for (at, holds) in words {
-            let (Some(word), Some(text)) = (line.words.get(at), texts.get(at)) else { continue };
-            let expressions = if holds == Holds::Format { in_format(text) } else { vec![&**text] };
-            for (call, signature) in expressions.into_iter().flat_map(calls) {
-                let Some(signature) = signature else { continue };
-                let given = call.arguments();
-                for (position, argument) in signature.arguments.iter().enumerate() {
-                    let Argument::Named(kind) = argument else { continue };
-                    match given.get(position).filter(|name| !name.is_empty()) {
-                        Some(name) if !is_plain(name) => {}
-                        Some(name) if *kind == Name::Server => {
-                            found.extend(self.server(site, word, name, part));
-                        }
-                        Some(name) => found.extend(self.name(site, word, (*kind, false), name, hints)),
-                        None if *kind == Name::Table && position < signature.least => {
-                            found.extend(self.own_table(line, word, call.name, part));
-                        }
-                        None => {}
+        for Used { at, call, signature, .. } in used {
+            let (Some(word), Some(signature)) = (line.words.get(*at), signature) else { continue };
+            let given = call.arguments();
+            for (position, argument) in signature.arguments.iter().enumerate() {
+                let Argument::Named(kind) = argument else { continue };
+                match given.get(position).filter(|name| !name.is_empty()) {
+                    Some(name) if !is_plain(name) => {}
+                    // An ACL has to stand above the line: the line's own checks know which do.
+                    Some(_) if *kind == Name::Acl => {}
+                    Some(name) if *kind == Name::Server => {
+                        found.extend(self.server(site, word, name, part));
                     }
+                    Some(name) => found.extend(self.name(site, word, (*kind, false), name, hints)),
+                    None if *kind == Name::Table && position < signature.least => {
+                        found.extend(self.own_table(line, word, call.name, part));
+                    }
+                    None => {}
                 }
             }
         }
@@ -253,6 +246,32 @@ impl<'n> References<'n> {
     }
 }
 
+/// A fetch or a converter that a line uses.
+pub(super) struct Used<'t> {
+    /// The word it stands in.
+    pub(super) at: usize,
+    /// What of the word is an expression.
+    pub(super) holds: Holds,
+    pub(super) call: Call<'t>,
+    pub(super) signature: Option<&'static Signature>,
+}
+
+/// The fetches and converters of a line.
+pub(super) fn calls_of<'t>(matched: &Match<'_>, texts: &'t [Cow<'t, str>]) -> Vec<Used<'t>> {
+    let words = expressions(matched, texts, 0).into_iter().flat_map(|(range, holds)| {
+        let first_only = holds == Holds::Criterion;
+        range.take(if first_only { 1 } else { usize::MAX }).map(move |at| (at, holds))
+    });
+    let mut used = Vec::new();
+    for (at, holds) in words {
+        let Some(text) = texts.get(at) else { continue };
+        let expressions = if holds == Holds::Format { in_format(text) } else { vec![&**text] };
+        let calls = expressions.into_iter().flat_map(calls);
+        used.extend(calls.map(|(call, signature)| Used { at, holds, call, signature }));
+    }
+    used
+}
+
 /// The line that uses a name.
 #[derive(Clone, Copy)]
 struct Site<'l, 'd> {
@@ -264,21 +283,13 @@ struct Site<'l, 'd> {
 }
 
 /// The sections whose names HAProxy does not look up: `defaults` that no proxy uses, and proxies that are disabled.
-pub(super) fn unused(configuration: &Configuration<'_>) -> FxHashSet<usize> {
+pub(super) fn unused(configuration: &Configuration<'_>, governing: &[Option<usize>]) -> FxHashSet<usize> {
     let mut unused = FxHashSet::default();
     let mut used: FxHashSet<usize> = FxHashSet::default();
-    let mut by_name: FxHashMap<String, usize> = FxHashMap::default();
-    let mut last = None;
     for (index, part) in configuration.parts.iter().enumerate() {
-        let from = part.from().map(|word| word.to_str_lossy().into_owned());
-        let taken = from.map_or(last, |from| by_name.get(&from).copied());
         match part.kind {
             SectionKind::Defaults => {
                 unused.insert(index);
-                if let Some(name) = part.name() {
-                    by_name.insert(name.into_owned(), index);
-                }
-                last = Some(index);
             }
             kind if kind.is_proxy() => {
                 let section = facts().section(part.kind);
@@ -287,7 +298,7 @@ pub(super) fn unused(configuration: &Configuration<'_>) -> FxHashSet<usize> {
                 if state == Some(false) {
                     unused.insert(index);
                 } else {
-                    used.extend(taken);
+                    used.extend(governing.get(index).copied().flatten());
                 }
             }
             _ => {}

@@ -57,18 +57,17 @@ impl Checker<'_> {
 
     /// Looks at the words of a header: the name, and what may follow it.
     fn header_words(&mut self, header: &CheckedLine<'_>, kind: SectionKind) {
-        if header.is_open()
-            || !(kind.is_proxy() || matches!(kind, SectionKind::Global | SectionKind::Defaults))
-        {
+        if header.is_open() || matches!(kind, SectionKind::Unknown | SectionKind::Preamble) {
             return;
         }
-        let is_named = kind != SectionKind::Global;
+        let is_named = kind.takes_name();
+        let is_derived = kind.is_proxy() || kind == SectionKind::Defaults;
         let name = header
             .words
             .get(1)
             .filter(|word| is_named && !(kind == SectionKind::Defaults && word.is("from")));
         let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
-        if let Some(name) = name.filter(|name| !name.text.iter().all(allowed)) {
+        if let Some(name) = name.filter(|name| is_derived && !name.text.iter().all(allowed)) {
             let message = format!("`{}` can't be the name of a section", name.to_str_lossy());
             let diagnostic = header.diagnostic(Problem::Refused, (name.column, name.raw), message);
             let diagnostic = diagnostic.with_hint("letters, digits, `_`, `-`, `.` and `:` can be in one");
@@ -79,13 +78,16 @@ impl Checker<'_> {
         let after = 1 + usize::from(name.is_some());
         let rest = header.words.get(after..).unwrap_or_default();
         let extra = match rest {
-            [from, _, rest @ ..] if from.is("from") && is_named => rest.first(),
+            [from, _, rest @ ..] if from.is("from") && is_derived => rest.first(),
             rest => rest.first(),
         };
         let is_refused = match kind {
-            SectionKind::Defaults => false,
-            SectionKind::Global => true,
-            _ => self.version.is_some_and(Version::refuses_words_after_names),
+            SectionKind::Defaults => rest.len() == 1 && extra.is_some_and(|word| word.is("from")),
+            // The older ones complain, and refuse the lines of the section.
+            kind if kind.is_proxy() => {
+                !self.part.lines.is_empty() || self.version.is_some_and(Version::refuses_words_after_names)
+            }
+            kind => !facts().section(kind).ignores_rest,
         };
         if let Some(extra) = extra.filter(|_| is_refused) {
             let message =

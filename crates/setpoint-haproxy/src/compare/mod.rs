@@ -226,8 +226,12 @@ fn are_fragile(operations: &[Operation], (old, new): &(Side<'_>, Side<'_>), cx: 
     };
     let is_conditional = operations.iter().any(creates)
         && old.document.sections().iter().any(|section| section.is_conditional());
+    // Whether a word opens a section that nobody knows is told by how the lines before it are indented.
+    let is_unknown = |section: &&Arc<Section>| section.kind() == SectionKind::Unknown;
+    let has_unknown = [old, new].iter().any(|side| side.document.sections().iter().any(|it| is_unknown(&it)));
     let are_placed_first = [old, new].iter().all(|side| sections::are_placed_first(side.document));
-    is_conditional || (!are_placed_first && !operations.is_empty()) || operations.iter().any(may_move) || {
+    let is_any = !operations.is_empty();
+    is_conditional || ((has_unknown || !are_placed_first) && is_any) || operations.iter().any(may_move) || {
         let sections: FxHashSet<&SectionKey> =
             operations.iter().map(|operation| &operation.section).collect();
         sections.into_iter().any(|key| {

@@ -37,6 +37,12 @@ enum Since {
 pub(crate) enum Argument {
     Text,
     Integer,
+    /// A whole number from some one on.
+    From(i64),
+    /// A mask of IPv4: how many bits, or an address.
+    Mask4,
+    /// The same of IPv6.
+    Mask6,
     /// The name of something; where it is empty, the section's own.
     Named(Name),
     /// What can't be empty, and is not looked at.
@@ -145,6 +151,10 @@ impl Signature {
                 "file" => self.is_map = true,
                 "variable" => *argument = Argument::Variable { or_from: None, or_nothing },
                 "number" => *argument = Argument::Variable { or_from: Some(i64::MIN), or_nothing },
+                "acl" => *argument = Argument::Named(Name::Acl),
+                "integer" => *argument = Argument::Integer,
+                "from-0" => *argument = Argument::From(0),
+                "from-1" => *argument = Argument::From(1),
                 "count" => *argument = Argument::Variable { or_from: Some(0), or_nothing },
                 "positive" => *argument = Argument::Variable { or_from: Some(1), or_nothing },
                 "character" => *argument = Argument::Character,
@@ -177,6 +187,8 @@ impl Argument {
         match text {
             "string" => Self::Text,
             "integer" => Self::Integer,
+            "mask4" => Self::Mask4,
+            "mask6" => Self::Mask6,
             name => Name::by_keyword(name).map_or(Self::Other, Self::Named),
         }
     }
@@ -184,9 +196,9 @@ impl Argument {
     /// Returns whether HAProxy refuses it where it is empty.
     pub(crate) fn must_be_given(&self) -> bool {
         match self {
-            Self::Integer => true,
+            Self::Integer | Self::From(_) | Self::Named(Name::Acl) => true,
             Self::Variable { or_nothing, .. } | Self::Words { or_nothing, .. } => !or_nothing,
-            Self::Text | Self::Named(_) | Self::Other | Self::Character => false,
+            Self::Text | Self::Mask4 | Self::Mask6 | Self::Named(_) | Self::Other | Self::Character => false,
         }
     }
 }

@@ -95,6 +95,8 @@ pub(crate) struct Attributes {
     pub(crate) no_default: bool,
     /// For what opens a section: the word that begins a line without which HAProxy refuses it.
     pub(crate) wants: Option<&'static str>,
+    /// Whether HAProxy does not look at what follows the name of such a section.
+    pub(crate) ignores_rest: bool,
     /// The options that HAProxy does not accept beside it.
     pub(crate) excludes: Vec<&'static str>,
     /// Where no other may have its value.
@@ -138,6 +140,8 @@ pub(crate) struct Attributes {
     pub(crate) negatable: bool,
     /// The versions in which its address can't be one of QUIC.
     pub(crate) no_quic: Option<Versions>,
+    /// The versions in which an address of QUIC is experimental.
+    pub(crate) experimental_quic: Option<Versions>,
     /// The versions in which its address can't be one of datagrams.
     pub(crate) no_datagrams: Option<Versions>,
     /// The versions of HAProxy that have it, where not those of the schema.

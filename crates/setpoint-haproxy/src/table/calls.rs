@@ -1,5 +1,7 @@
 //! The parts of a sample expression: a name, and arguments in parentheses.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use super::limits::Complaint;
 use crate::keywords::{Argument, Place, Signature, signature};
 use crate::model::Version;
@@ -98,6 +100,12 @@ impl Argument {
             Self::Text | Self::Named(_) | Self::Other => None,
             Self::Integer if is_number() => None,
             Self::Integer => Some("a whole number".to_owned()),
+            Self::From(least) if is_from(*least) => None,
+            Self::From(least) => Some(format!("a whole number from {least} on")),
+            Self::Mask4 if is_mask::<Ipv4Addr>(text, 32) => None,
+            Self::Mask4 => Some("a mask of IPv4".to_owned()),
+            Self::Mask6 if is_mask::<Ipv6Addr>(text, 128) => None,
+            Self::Mask6 => Some("a mask of IPv6".to_owned()),
             Self::Variable { or_from, .. } if is_variable(text) || or_from.is_some_and(is_from) => None,
             Self::Variable { or_from: Some(least), .. } => {
                 let from = if *least == i64::MIN { String::new() } else { format!(" from {least} on") };
@@ -113,6 +121,11 @@ impl Argument {
             )),
         }
     }
+}
+
+/// Returns whether a text is a number of bits, or an address.
+fn is_mask<A: std::str::FromStr>(text: &str, most: u8) -> bool {
+    text.parse::<u8>().is_ok_and(|bits| bits <= most) || text.parse::<A>().is_ok()
 }
 
 /// Returns whether a text is the name of a variable with its scope.
@@ -232,6 +245,9 @@ mod tests {
             "var(txn.a)",
             "str(a),sha2(256)",
             "path,url_enc",
+            "payload_lv(0,1,+2)",
+            "src,ipmask(255.255.255.0,64)",
+            "src,ipmask(24,ffff::)",
         ] {
             assert_eq!(wrong(fine), None, "{fine}");
         }
@@ -247,6 +263,11 @@ mod tests {
             ("date(0,hours)", "hours"),
             ("str(a),sha2(7)", "7"),
             ("str(a),strcmp(b)", "b"),
+            ("payload_lv(-1,1)", "-1"),
+            ("payload_lv(0,0)", "0"),
+            ("payload_lv(0,1,x)", "x"),
+            ("src,ipmask(33)", "33"),
+            ("src,ipmask(8,a)", "a"),
         ] {
             assert_eq!(wrong(text).as_deref(), Some(word), "{text}");
         }

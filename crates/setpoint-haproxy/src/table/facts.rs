@@ -41,6 +41,8 @@ pub(crate) struct SectionFacts {
     pub(crate) is_placed: bool,
     /// The word that begins a line without which HAProxy refuses it.
     pub(crate) wants: Option<&'static str>,
+    /// Whether HAProxy does not look at what follows the name.
+    pub(crate) ignores_rest: bool,
     /// Settings without which HAProxy does not look up some names: the path of each, and the words that its lines begin with.
     pub(crate) conditions: Vec<(&'static str, Vec<String>)>,
     named: FxHashMap<&'static str, Vec<NamedLine>>,
@@ -381,6 +383,7 @@ impl SectionFacts {
                     facts.predefined = facts.predefined.or(attributes.predefined);
                     facts.is_placed |= !attributes.sequences.is_empty();
                     facts.wants = facts.wants.or(attributes.wants);
+                    facts.ignores_rest |= attributes.ignores_rest;
                     if let Some(unique) = &attributes.unique {
                         is_unique = true;
                         is_warned |= unique.is_warned;

@@ -1,12 +1,12 @@
 //! The forms of values that HAProxy accepts, by the names that rows use for them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::accepted;
 use super::limits::Complaint;
 use super::patterns::{is_hex, is_regex};
 use super::samples::{SampleContext, criterion, expression, format, leading};
-use super::units::{read_number, read_size, read_time};
+use super::units::{LONGEST_TIME, read_number, read_size, read_time};
 use crate::keywords::{ALL_STAGES, Place};
 use crate::model::Version;
 
@@ -112,7 +112,7 @@ const FORMS: &[Form] = &[
     all("format", "a format", format),
     all("criterion", "what an ACL compares", criterion),
     all("time-or-sample", "a time or a sample expression", |words, sample_cx| {
-        let is_time = |word: &str| read_time(word, 1).is_some();
+        let is_time = |word: &str| read_time(word, 1).is_some_and(|time| time <= LONGEST_TIME);
         unless_alone(words, is_time, "neither a time nor", sample_cx)
     }),
     all("size-or-sample", "a size or a sample expression", |words, sample_cx| {
@@ -120,6 +120,13 @@ const FORMS: &[Form] = &[
     }),
     all("number-or-sample", "a number or a sample expression", |words, sample_cx| {
         unless_alone(words, is_number, "neither a number nor", sample_cx)
+    }),
+    all("port-or-sample", "a port or a sample expression", |words, sample_cx| match words {
+        [port] if is_number(port) && !is_port(port) => Some(Complaint {
+            word: Some(port.clone()),
+            ..Complaint::new(format!("`{port}` is no port: HAProxy wants a number from 1 to 65535"))
+        }),
+        words => unless_alone(words, is_port, "neither a port nor", sample_cx),
     }),
     all("service", "a service", |words, sample_cx| {
         let word = words.first()?;
@@ -152,8 +159,27 @@ const FORMS: &[Form] = &[
     all("server-options", "options of `server`", |words, sample_cx| {
         options(words, Place::ServerOption, sample_cx)
     }),
-    each("store", "names of what is stored, with commas", |word| {
-        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b',' | b'(' | b')'))
+    all("store", "names of what is stored, with commas", |words, sample_cx| {
+        words.iter().flat_map(|word| stored(word)).find_map(|what| unknown_data(what, sample_cx))
+    }),
+    all("log-address", "an address", |words, sample_cx| {
+        let word = words.first()?;
+        let (host, port) = word.rsplit_once(':')?;
+        let is_number = port.is_empty() || port.bytes().all(|byte| byte.is_ascii_digit());
+        // The oldest one does not look at what follows the number.
+        let is_believed = !is_number && sample_cx.version == Version::V2_6;
+        let is_fine = is_believed || port.is_empty() || is_number && port.parse::<u16>().is_ok();
+        (host.parse::<Ipv4Addr>().is_ok() && !is_fine).then(|| Complaint {
+            word: Some(port.to_owned()),
+            ..Complaint::new(format!("`{port}` is no port"))
+        })
+    }),
+    each("status-ranges", "status codes from 100 to 599 and ranges of them, perhaps after a sign", |word| {
+        let codes = word.strip_prefix(['+', '-']).unwrap_or(word);
+        codes.split(',').all(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            matches!((first.parse::<u16>(), last.parse::<u16>()), (Ok(first), Ok(last)) if 100 <= first && first <= last && last <= 599)
+        })
     }),
     each("http-version", "a version of HTTP", |word| !word.contains(['\r', '\n'])),
     each("factor", "0, or more than 100", |word| {
@@ -170,6 +196,24 @@ const FORMS: &[Form] = &[
         matches!(word, "all" | "odd" | "even")
             || word.split(',').all(|part| is_ranges(part.strip_suffix('-').unwrap_or(part)))
     }),
+    each("cpus-then-letters", "numbers of CPUs and ranges of them", |word| {
+        is_ranges(word.trim_end_matches(|c: char| c.is_ascii_alphabetic()))
+    }),
+    each(
+        "thread-sets",
+        "`all`, `odd`, `even`, or a number or a range of them, perhaps for each group",
+        |word| {
+            let is_set = |set: &str| {
+                let (first, last) = set.split_once('-').unwrap_or((set, set));
+                let is_number =
+                    |text: &str| text.parse::<u64>().is_ok_and(|number| (1..=64).contains(&number));
+                matches!(set, "all" | "odd" | "even")
+                    || is_number(first) && (last.is_empty() || is_number(last))
+            };
+            let sets = word.strip_prefix("auto:").unwrap_or(word);
+            sets.split_once('/').map_or(is_set(sets), |(groups, threads)| is_set(groups) && is_set(threads))
+        },
+    ),
     each("dns-families", "`ipv4`, `ipv6` or both, with a comma", |word| {
         word == "auto" || word.split(',').all(|family| matches!(family, "ipv4" | "ipv6"))
     }),
@@ -246,13 +290,72 @@ fn one_pattern(words: &[String]) -> Option<Complaint> {
     words.get(1).filter(|word| !is_option(word)).map(too_many)
 }
 
-/// Returns what is wrong with options that hold for all lines of a kind; versions of TLS stand between them.
+/// Returns what is wrong with options that hold for all lines of a kind; a version of TLS follows some of them.
 fn options(words: &[String], place: Place, sample_cx: SampleContext) -> Option<Complaint> {
-    let known = |word: &&String| {
-        word.starts_with("TLSv") || word.starts_with("SSLv") || sample_cx.knows(&[place], word)
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if !sample_cx.knows(&[place], word) {
+            return Some(Complaint::unknown("option", word, &[place], sample_cx.version));
+        }
+        if !matches!(word.as_str(), "ssl-min-ver" | "ssl-max-ver") {
+            continue;
+        }
+        let version = words.next().map(String::as_str).unwrap_or_default();
+        if version.is_empty() {
+            let why = format!("`{word}` needs a version of TLS");
+            return Some(Complaint { word: Some(word.clone()), ..Complaint::new(why) });
+        }
+        if !accepted().has_word("tls-version", version, sample_cx.version) {
+            return Some(Complaint::one_of(
+                word,
+                version,
+                &accepted().list("tls-version", sample_cx.version),
+            ));
+        }
+    }
+    None
+}
+
+/// Splits what a stick table stores at the commas that stand in no parentheses.
+fn stored(word: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_usize;
+    word.split(move |character| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        character == ',' && depth == 0
+    })
+    .filter(|what| !what.is_empty())
+}
+
+/// What stands in parentheses after something that a stick table stores, by the list that has it.
+const STORED: [(&str, &str); 4] = [
+    ("stored", ""),
+    ("stored-rate", "a period such as `10s`"),
+    ("stored-array", "how many there are"),
+    ("stored-array-rate", "how many there are, and a period such as `10s`"),
+];
+
+/// Returns what is wrong with something that a stick table stores: its name, or that nothing stands in parentheses after it.
+fn unknown_data(what: &str, sample_cx: SampleContext) -> Option<Complaint> {
+    let (name, has_argument) = what.split_once('(').map_or((what, false), |(name, _)| (name, true));
+    let version = sample_cx.version;
+    let Some((_, wants)) = STORED.iter().find(|(list, _)| accepted().has_word(list, name, version)) else {
+        let known: Vec<_> = STORED.iter().flat_map(|(list, _)| accepted().list(list, version)).collect();
+        return Some(Complaint::one_of("what is stored", name, &known));
     };
-    let word = words.iter().find(|word| !known(word))?;
-    Some(Complaint::unknown("option", word, &[place], sample_cx.version))
+    let why = match (has_argument, wants.is_empty()) {
+        (true, true) => format!("`{name}` has nothing in parentheses"),
+        (false, false) => format!("`{name}` needs {wants} in parentheses"),
+        _ => return None,
+    };
+    Some(Complaint { word: Some(what.to_owned()), ..Complaint::new(why) })
+}
+
+fn is_port(word: &str) -> bool {
+    word.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
 /// Returns whether a word is letters, digits, `_`, `-` and `.`.

@@ -10,6 +10,8 @@ use crate::keywords::SampleType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compared {
     Numbers,
+    /// Versions of TLS: numbers with a point.
+    Dotted,
     Addresses,
     Bytes,
     Expressions,
@@ -33,7 +35,9 @@ impl Compared {
         match call.name.rsplit('_').next() {
             Some("reg") if call.rest.is_empty() => return Some(Self::Expressions),
             Some("len") if call.rest.is_empty() => return Some(Self::Numbers),
-            // Versions of TLS have a point.
+            Some("ver") if call.rest.is_empty() && call.name.ends_with("ssl_ver") => {
+                return Some(Self::Dotted);
+            }
             Some("ver") => return None,
             _ => {}
         }
@@ -47,6 +51,7 @@ impl Compared {
     fn complaint(self, pattern: &str) -> Option<Complaint> {
         let (fits, what) = match self {
             Self::Numbers => (is_number(pattern), "number, and no range of numbers"),
+            Self::Dotted => (is_dotted(pattern), "number with a point, and no range of such numbers"),
             Self::Addresses => (may_be_address(pattern), "address"),
             Self::Bytes => (is_hex(pattern), "row of pairs of hexadecimal digits"),
             Self::Expressions => (is_regex(pattern), "regular expression"),
@@ -83,7 +88,8 @@ pub(crate) fn wrong_pattern(
     words.iter().map(AsRef::as_ref).enumerate().skip(at).find_map(|(at, pattern)| {
         let is_operator = matches!(pattern, "eq" | "ge" | "gt" | "le" | "lt");
         let complaint = compared.complaint(pattern);
-        Some((at, complaint.filter(|_| !(is_operator && compared == Compared::Numbers))?))
+        let has_operators = matches!(compared, Compared::Numbers | Compared::Dotted);
+        Some((at, complaint.filter(|_| !(is_operator && has_operators))?))
     })
 }
 
@@ -98,6 +104,11 @@ fn is_number(word: &str) -> bool {
             _ => false,
         },
     }
+}
+
+/// Returns whether a word may be numbers with points, or a range of such numbers.
+fn is_dotted(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b':' | b'-'))
 }
 
 /// Returns whether a word is an address, a network, or something that may be the name of a host.

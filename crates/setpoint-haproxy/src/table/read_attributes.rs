@@ -98,6 +98,7 @@ impl Compiler {
                 ("ignored", "") => read.ignored = true,
                 ("no-default", "") => read.no_default = true,
                 ("wants", word) => read.wants = Some(word),
+                ("ignores-rest", "") => read.ignores_rest = true,
                 ("excludes", options) => read.excludes = parts(options, '|'),
                 ("distinct", name) => {
                     read.distinct = Distinct::by_name(name);
@@ -147,6 +148,7 @@ impl Compiler {
                 ("servers", text) => read.servers = Some(servers(text)),
                 ("no", "") => read.negatable = true,
                 ("no-quic", range) => read.no_quic = Some(self.versions(range, line)),
+                ("experimental-quic", range) => read.experimental_quic = Some(self.versions(range, line)),
                 ("no-datagrams", range) => read.no_datagrams = Some(self.versions(range, line)),
                 ("haproxy", range) => read.haproxy = Some(self.versions(range, line)),
                 _ => self.error(line, "an attribute is not understood"),

@@ -24,6 +24,10 @@ pub(crate) enum Resource {
     CheckPort,
     /// That a proxy speaks HTTP.
     HttpMode,
+    /// That a proxy passes on what it does not look at.
+    TcpMode,
+    /// That a proxy speaks to filters.
+    SpopMode,
     /// That HAProxy may run programs that check servers.
     ExternalCheck,
     /// That the health checks of a proxy speak HTTP.
@@ -31,7 +35,7 @@ pub(crate) enum Resource {
 }
 
 /// How a resource is called in rows, what is reported where it is missing, and what helps. `{}` is the word that requires it.
-const RESOURCES: [(Resource, &str, &str, &str); 10] = [
+const RESOURCES: [(Resource, &str, &str, &str); 12] = [
     (
         Resource::Lua,
         "lua",
@@ -66,6 +70,13 @@ const RESOURCES: [(Resource, &str, &str, &str); 10] = [
     ),
     (Resource::HttpMode, "http-mode", "`{}` needs a proxy of HTTP", "write `mode http` in the section"),
     (
+        Resource::TcpMode,
+        "tcp-mode",
+        "`{}` needs a proxy that does not speak HTTP",
+        "write `mode tcp` in the section",
+    ),
+    (Resource::SpopMode, "spop-mode", "`{}` needs a proxy of SPOP", "write `mode spop` in the section"),
+    (
         Resource::ExternalCheck,
         "external-check",
         "`global` does not allow external checks",
@@ -85,6 +96,11 @@ impl Resource {
         RESOURCES.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
+    /// Returns whether it is what a proxy speaks, which its `mode` says or that of its `defaults`.
+    pub(crate) fn is_mode(self) -> bool {
+        matches!(self, Self::HttpMode | Self::TcpMode | Self::SpopMode)
+    }
+
     /// Returns whether HAProxy looks for it where it sets up servers, and so not in proxies that are disabled.
     pub(crate) fn is_of_servers(self) -> bool {
         matches!(
@@ -94,6 +110,8 @@ impl Resource {
                 | Self::AgentPort
                 | Self::CheckPort
                 | Self::HttpMode
+                | Self::TcpMode
+                | Self::SpopMode
                 | Self::ExternalCheck
                 | Self::HttpCheck
         )

@@ -79,7 +79,7 @@ pub(crate) fn stages(row: &Row, section: Option<ObjectKind>) -> u32 {
 /// Returns what is wrong with the words of an expression, if something is.
 pub(super) fn expression(words: &[String], sample_cx: SampleContext) -> Option<Complaint> {
     let (first, rest) = words.split_first()?;
-    let mut given = match chain(first, &[Place::Fetch], sample_cx) {
+    let mut given = match chain(first, &[Place::Fetch], End::Word, sample_cx) {
         Ok(given) => given,
         Err(complaint) => return Some(complaint),
     };
@@ -91,7 +91,7 @@ pub(super) fn expression(words: &[String], sample_cx: SampleContext) -> Option<C
                 ..Complaint::new(format!("`{word}` is no part of the expression before it"))
             });
         }
-        match converters(word, given, sample_cx) {
+        match converters(word, given, End::Word, sample_cx) {
             Ok(ty) => given = ty,
             Err(complaint) => return Some(complaint),
         }
@@ -110,13 +110,13 @@ pub(super) fn leading(words: &[String], sample_cx: SampleContext) -> Option<Comp
 pub(crate) fn criterion(words: &[String], sample_cx: SampleContext) -> Option<Complaint> {
     // An ACL that can't be evaluated never matches, of which HAProxy only warns.
     let sample_cx = SampleContext { stages: ALL_STAGES, ..sample_cx };
-    chain(words.first()?, &[Place::Fetch, Place::Criterion], sample_cx).err()
+    chain(words.first()?, &[Place::Fetch, Place::Criterion], End::Word, sample_cx).err()
 }
 
 /// Returns the type of what a criterion gives, if that is known.
 pub(super) fn given_by(criterion: &str, sample_cx: SampleContext) -> Option<SampleType> {
     let sample_cx = SampleContext { stages: ALL_STAGES, ..sample_cx };
-    let given = chain(criterion, &[Place::Fetch, Place::Criterion], sample_cx).ok()?;
+    let given = chain(criterion, &[Place::Fetch, Place::Criterion], End::Word, sample_cx).ok()?;
     let call = Call::read(criterion);
     let signature = signature(Place::Fetch, call.name).filter(|_| call.rest.is_empty());
     Some(signature.and_then(|signature| signature.compared).unwrap_or(given))
@@ -161,7 +161,7 @@ pub(super) fn format(words: &[String], sample_cx: SampleContext) -> Option<Compl
                 return Some(Complaint::new(format!("`%{after}` has no `}}`")));
             }
             if let Some(text) = after.strip_prefix('[') {
-                if let Err(complaint) = chain(text, &[Place::Fetch], sample_cx) {
+                if let Err(complaint) = chain(text, &[Place::Fetch], End::Bracket, sample_cx) {
                     return Some(complaint);
                 }
                 // What stands in brackets may hold a `%` itself.
@@ -223,8 +223,31 @@ fn skip(text: &str, open: char, close: char) -> &str {
     text.strip_prefix(open).and_then(|inside| inside.split_once(close)).map_or(text, |(_, after)| after)
 }
 
+/// Where an expression ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// With its word.
+    Word,
+    /// With the bracket that closes it in a format.
+    Bracket,
+}
+
+impl End {
+    /// Returns what follows a call after a comma, if something does.
+    fn next<'t>(self, call: &Call<'t>) -> Result<Option<&'t str>, Complaint> {
+        if let Some(after) = call.rest.strip_prefix(',') {
+            return Ok(Some(after.trim_start_matches(',')));
+        }
+        if call.rest.is_empty() || self == Self::Bracket && call.rest.starts_with(']') {
+            return Ok(None);
+        }
+        let why = format!("`{}` follows `{}`, and no comma is between them", call.rest, call.name);
+        Err(Complaint { word: Some(call.rest.to_owned()), ..Complaint::new(why) })
+    }
+}
+
 /// Looks up the names of one word: a fetch, and converters after commas. Returns the type of what it gives.
-fn chain(word: &str, first: &[Place], sample_cx: SampleContext) -> Result<SampleType, Complaint> {
+fn chain(word: &str, first: &[Place], end: End, sample_cx: SampleContext) -> Result<SampleType, Complaint> {
     let call = Call::read(word);
     if !sample_cx.knows(first, call.name) {
         return Err(Complaint::unknown("sample fetch", call.name, first, sample_cx.version));
@@ -242,16 +265,21 @@ fn chain(word: &str, first: &[Place], sample_cx: SampleContext) -> Result<Sample
         return Err(complaint);
     }
     let given = signature.map_or(SampleType::Any, |signature| signature.gives);
-    match call.rest.strip_prefix(',') {
-        Some(rest) => converters(rest, given, sample_cx),
+    match end.next(&call)? {
+        Some(rest) => converters(rest, given, end, sample_cx),
         None => Ok(given),
     }
 }
 
 /// Looks up converters that are applied to something one after the other. Returns the type of what they give.
-fn converters(text: &str, mut given: SampleType, sample_cx: SampleContext) -> Result<SampleType, Complaint> {
+fn converters(
+    text: &str,
+    mut given: SampleType,
+    end: End,
+    sample_cx: SampleContext,
+) -> Result<SampleType, Complaint> {
     let mut rest = text.trim_start_matches(',');
-    while !rest.is_empty() {
+    while !rest.is_empty() && !(end == End::Bracket && rest.starts_with(']')) {
         let call = Call::read(rest);
         if !sample_cx.knows(&[Place::Converter], call.name) {
             return Err(Complaint::unknown("converter", call.name, &[Place::Converter], sample_cx.version));
@@ -271,8 +299,8 @@ fn converters(text: &str, mut given: SampleType, sample_cx: SampleContext) -> Re
                 }
             }
         }
-        match call.rest.strip_prefix(',') {
-            Some(after) => rest = after.trim_start_matches(','),
+        match end.next(&call)? {
+            Some(after) => rest = after,
             None => break,
         }
     }

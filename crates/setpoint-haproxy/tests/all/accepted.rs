@@ -304,6 +304,12 @@ fn what_haproxy_reads_of_a_wrong_number_is_no_error() {
         ("defaults\n  log-format %nothing\n", Version::ALL.as_slice()),
         ("backend b\n  server s 127.0.0.1:80x\n", oldest),
         ("global\n  maxconn 4096x\n", oldest),
+        ("global\n  tune.h2.header-table-size 4096x\n", Version::ALL.as_slice()),
+        ("global\n  cpu-map 1 0x\n", Version::ALL.as_slice()),
+        ("backend b\n  id 2x\n", Version::ALL.as_slice()),
+        ("backend b\n  hash-balance-factor 150x\n", Version::ALL.as_slice()),
+        ("frontend f\n  bind 127.0.0.1:8080\n  capture cookie a lenx 10\n", Version::ALL.as_slice()),
+        ("frontend f\n  bind 127.0.0.1:8080\n  capture request header a len 5x\n", Version::ALL.as_slice()),
     ] {
         let text = format!("{START}{lines}");
         for version in Version::ALL {
@@ -378,6 +384,15 @@ fn what_haproxy_does_not_look_at_is_no_error() {
     accepts("userlist u\n  user a\n", &Version::ALL);
     accepts("global\n  default-path config x\n", &Version::ALL);
     accepts("backend b\n  stats scope . x\n", &Version::ALL);
+    accepts("backend b\n  persist rdp-cookie(name)x\n", &Version::ALL);
+    accepts("backend b\n  stick-table type ip size 1m store\n", &Version::ALL);
+    accepts("backend b\n  email-alert level err x\n", &Version::ALL);
+    accepts("backend b\n  balance sticky x\n", &[Version::V3_0, Version::V3_2, Version::V3_4]);
+    accepts("backend b\n  log-format %zz\n  unique-id-header a b\n", &Version::ALL);
+    accepts("peers p\n  server\n  server a\n", &Version::ALL);
+    accepts("resolvers r x\nmailers m x\nring r x\nhttp-errors e x\ndefaults d x y\n", &Version::ALL);
+    accepts("global\n  set-var proc.a str(a) b\n  set-var-fmt proc.b a b\n", &Version::ALL);
+    accepts_one("backend b\n  server s 127.0.0.1:80 check healthcheck\n", Version::V3_4);
     accepts_one("global\n  stats bind-process 1\n", Version::V2_6);
     accepts_one("global\n  profiling.tasks on memory\n", Version::V3_4);
     accepts_one("crt-store s\n  load crt x.pem generate-dummy on keytype RSA bits 2048\n", Version::V3_4);

@@ -54,7 +54,9 @@ async fn a_server_that_is_added_is_checked_as_the_same_server_of_a_file() {
             } else {
                 "  option httpchk\n  http-check send meth GET uri /\n"
             };
-            format!("backend {name}\n  balance roundrobin\n  default-server inter 100ms\n{mode}")
+            format!(
+                "backend {name}\n  balance roundrobin\n  timeout check 10s\n  default-server inter 500ms\n{mode}"
+            )
         };
         let haproxy = Haproxy::start_with(version, |port| {
             let mut text = format!(

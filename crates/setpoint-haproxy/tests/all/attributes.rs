@@ -227,7 +227,10 @@ fn a_fetch_is_refused_in_a_rule_in_which_it_has_nothing_to_fetch() {
 #[test]
 fn some_things_are_known_from_a_version_on() {
     for (text, before) in [
-        ("backend b\n  server s quic4@10.0.0.1:443 ssl verify none\n", Version::V3_2),
+        (
+            "global\n  expose-experimental-directives\nbackend b\n  server s quic4@10.0.0.1:443 ssl verify none\n",
+            Version::V3_2,
+        ),
         ("backend b\n  stats show-version\n", Version::V3_2),
         ("frontend f\n  filter comp-req\n", Version::V3_2),
         ("backend b\n  stick-table type ip size 1k recv-only\n", Version::V3_0),

@@ -297,6 +297,15 @@ fn a_section_that_comes_beside_a_conditional_that_is_not_closed_does_not_fall_in
     differ(&text("backend c\n"), &text(new));
 }
 
+#[test]
+fn a_section_that_nobody_knows_is_not_taken_for_a_line_when_the_section_above_it_goes() {
+    // What is not indented opens a section where the lines above are, and is a line of its section elsewhere.
+    let text = |name: &str| {
+        format!("defaults\nserver\nfrontend {name}\n\tmode http\n\nstrange words here\nbackend test\n")
+    };
+    differ(&text("old"), &text("new"));
+}
+
 // Sections that repeat
 
 #[test]

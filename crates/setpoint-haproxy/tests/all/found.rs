@@ -10,16 +10,17 @@ use setpoint_testutils::{Haproxy, Version, need};
 
 use crate::check::same;
 
-const START: &str = "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\n";
+pub(crate) const START: &str =
+    "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\n";
 
-fn errors(text: &str, version: Option<model::Version>) -> Vec<Diagnostic> {
+pub(crate) fn errors(text: &str, version: Option<model::Version>) -> Vec<Diagnostic> {
     let mut found = check(&Document::parse(text.as_bytes()), &Checks { version, ..Checks::default() });
     found.retain(|found| found.severity == Severity::Error);
     found
 }
 
 /// Holds lines that every HAProxy refuses to `check`, and what it points at.
-fn finds(section: &str, cases: &[(&str, &str)]) {
+pub(crate) fn finds(section: &str, cases: &[(&str, &str)]) {
     for (line, wrong) in cases {
         let text = format!("{START}{section}\n  {line}\n");
         for version in Version::ALL {
@@ -299,6 +300,14 @@ fn the_header_of_a_section_is_looked_at() {
         ("backend b junk\n", "junk", &newer),
         ("global junk\n", "junk", &Version::ALL),
         ("backend b;\n", "b;", &[Version::V2_6, Version::V3_0, Version::V3_2]),
+        ("frontend main *:5000\n  mode http\n", "*:5000", &Version::ALL),
+        ("backend b from\n  mode http\n", "from", &Version::ALL),
+        ("defaults d from\n", "from", &Version::ALL),
+        ("peers p x\n", "x", &Version::ALL),
+        ("userlist u x\n", "x", &Version::ALL),
+        ("cache c x\n  total-max-size 4\n", "x", &Version::ALL),
+        ("traces x\n", "x", &newer),
+        ("log-profile p x\n", "x", &newer),
     ] {
         for version in versions.iter().copied() {
             let found = errors(text, Some(same(version)));

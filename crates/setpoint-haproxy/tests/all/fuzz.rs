@@ -313,7 +313,10 @@ fn meaning(document: &Document, cx: &Context) -> Vec<String> {
                 object.fields.remove(*field);
             }
         }
-        format!("{} {}", object.kind, object.to_json())
+        // A comment is nothing that a section says, and no difference where its section is text.
+        let mut json = object.to_json();
+        without_comments(&mut json);
+        format!("{} {json}", object.kind)
     };
     let mut all: Vec<String> = Vec::new();
     for section in document.sections() {
@@ -340,6 +343,17 @@ fn meaning(document: &Document, cx: &Context) -> Vec<String> {
     }
     all.sort();
     all
+}
+
+fn without_comments(json: &mut serde_json::Value) {
+    match json {
+        serde_json::Value::Object(map) => {
+            map.remove("metadata");
+            map.values_mut().for_each(without_comments);
+        }
+        serde_json::Value::Array(values) => values.iter_mut().for_each(without_comments),
+        _ => {}
+    }
 }
 
 fn seconds() -> Option<Duration> {
@@ -409,6 +423,45 @@ fn haproxy_reads_the_same_before_and_after_formatting() {
         let mut whole = bytes.to_vec();
         whole.extend(b"\n".iter().filter(|_| !bytes.ends_with(b"\n")));
         assert_eq!(read(&whole), read(&formatted), "{version:?}\n{}", String::from_utf8_lossy(&formatted));
+    });
+    println!("{ran}");
+}
+
+#[test]
+fn haproxy_accepts_what_is_applied_where_it_accepts_what_is_desired() {
+    let version = setpoint_testutils::Version::V3_4;
+    need!(version.program());
+    let cx = Context::new(Version::V3_4);
+    let accepts = |text: &[u8]| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("haproxy.cfg");
+        std::fs::write(&file, text).unwrap();
+        let mut command = Command::new(version.program().unwrap());
+        let output = command.args(["-c", "-f"]).arg(&file).current_dir(folder.path()).output().unwrap();
+        // Without a listener it would not start, and says so in its status.
+        (matches!(output.status.code(), Some(0 | 2)), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let ran = run(60, |bytes, seed| {
+        let mut random = Random(seed ^ 0xaaaa);
+        let whole = &CORPUS[random.below(CORPUS.len())];
+        let desired = rearranged(whole, &mut random);
+        if !accepts(&desired).0 {
+            return;
+        }
+        // Every other time it comes from a text that has nothing else in common.
+        let current = if random.below(2) == 0 { bytes.to_vec() } else { rearranged(whole, &mut random) };
+        let (current, desired) = (Document::parse(&current), Document::parse(&desired));
+        let Ok(diff) = compare(&current, &desired, &cx) else { return };
+        let result = current.apply_all(&diff, &cx).unwrap().print();
+        let (is_accepted, said) = accepts(&result);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(
+            is_accepted,
+            "{said}\n--- from\n{}\n--- to\n{}\n--- result\n{}",
+            text(&current.print()),
+            text(&desired.print()),
+            text(&result)
+        );
     });
     println!("{ran}");
 }

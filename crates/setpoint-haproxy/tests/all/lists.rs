@@ -10,7 +10,7 @@ use crate::check::same;
 const START: &str = "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\n";
 
 /// For each list, a section in which each `@` is one of its words, and the section that a word needs.
-const SECTIONS: [(&str, &str); 13] = [
+const SECTIONS: [(&str, &str); 17] = [
     ("facility", "backend b#\n  log 127.0.0.1:1 @\n"),
     ("severity", "backend b#\n  log 127.0.0.1:1 local0 @\n"),
     ("log-level", "backend b#\n  http-request set-log-level @\n"),
@@ -23,6 +23,10 @@ const SECTIONS: [(&str, &str); 13] = [
     ("variable-condition", "backend b#\n  http-request set-var(txn.a,@) str(a)\n"),
     ("predefined-acl", "backend b#\n  http-request deny if @\n"),
     ("match-method", "backend b#\n  acl a req.hdr(x) -m @ -f /dev/null\n"),
+    ("stored", "backend b#\n  stick-table type ip size 1k store @\n"),
+    ("stored-rate", "backend b#\n  stick-table type ip size 1k store @(10s)\n"),
+    ("stored-array", "backend b#\n  stick-table type ip size 1k store @(2)\n"),
+    ("stored-array-rate", "backend b#\n  stick-table type ip size 1k store @(2,10s)\n"),
     ("format-alias", "frontend f#\n  bind 127.0.0.1:1\n  log-format %@\n"),
 ];
 

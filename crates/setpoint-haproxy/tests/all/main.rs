@@ -13,6 +13,7 @@ mod conformance;
 mod differences;
 mod edit;
 mod found;
+mod found_lines;
 mod fuzz;
 mod growth;
 mod keywords;

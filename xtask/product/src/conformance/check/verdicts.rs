@@ -32,10 +32,25 @@ impl Verdict {
     /// What HAProxy refuses of the text, or for a feature that it is built without.
     pub(super) fn of_text_and_build(&self) -> impl Iterator<Item = &Alert> {
         let lacks_lua = self.alerts.iter().any(|alert| alert.message.contains("error in Lua file"));
-        let follows =
-            move |alert: &Alert| lacks_lua && OF_LUA.iter().any(|what| alert.message.contains(what));
+        let lacks_spoe =
+            self.alerts.iter().any(|alert| alert.message.contains("stat() failed for configuration file"));
+        // An ACL whose patterns are in a file that is not there is not there for its conditions either.
+        let of_machine = self.alerts.iter().filter(|alert| alert.is_of_machine());
+        let lacking: BTreeSet<&str> =
+            of_machine.filter_map(|alert| quoted(&alert.message, "parsing ACL '")).collect();
+        let follows = move |alert: &Alert| {
+            let acl = quoted(&alert.message, "no such ACL : '");
+            acl.is_some_and(|acl| lacking.contains(acl))
+                || lacks_spoe && alert.message.contains("error encountered while processing 'spoe'")
+                || lacks_lua && OF_LUA.iter().any(|what| alert.message.contains(what))
+        };
         self.alerts.iter().filter(move |alert| !alert.is_of_machine() && !follows(alert))
     }
+}
+
+/// Finds what stands between some text and the quote after it.
+fn quoted<'m>(message: &'m str, before: &str) -> Option<&'m str> {
+    message.split_once(before)?.1.split('\'').next()
 }
 
 /// One thing that HAProxy refuses.
@@ -50,7 +65,8 @@ pub(super) struct Alert {
 const OF_BUILD: [&str; 3] = ["built without", "not compiled in", "unknown keyword 'wurfl-"];
 
 /// What HAProxy says where not the text is wrong, but the machine lacks something.
-const OF_MACHINE: [&str; 25] = [
+const OF_MACHINE: [&str; 26] = [
+    "stat() failed for configuration file",
     "No such file or directory",
     "unable to load",
     "unable to stat",
@@ -285,5 +301,20 @@ mod tests {
         assert_eq!(alerts[0].kind(), "unknown keyword '…' in '…' section");
         assert!(!alerts[0].is_of_machine());
         assert!(alerts[1].is_of_machine());
+    }
+
+    #[test]
+    fn what_follows_from_a_file_that_is_missing_is_not_refused_for_the_text() {
+        let alert = |message: &str| Alert { line: Some(1), message: message.to_owned() };
+        let verdict = Verdict {
+            accepted: false,
+            alerts: vec![
+                alert("error detected while parsing ACL 'a' : failed to open pattern file </x>."),
+                alert("error in condition: no such ACL : 'a'."),
+                alert("error in condition: no such ACL : 'b'."),
+            ],
+        };
+        let left: Vec<_> = verdict.of_text().iter().map(|alert| alert.message.as_str()).collect();
+        assert_eq!(left, ["error in condition: no such ACL : 'b'."]);
     }
 }
