@@ -12,6 +12,7 @@ mod kinds;
 mod overload;
 mod read_back;
 mod rolling;
+mod scenarios;
 mod soak;
 mod sync;
 mod traffic;
