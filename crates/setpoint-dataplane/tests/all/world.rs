@@ -111,7 +111,8 @@ struct Serving {
     api: Arc<Api>,
     url: String,
     stop: oneshot::Sender<()>,
-    tasks: Vec<JoinHandle<()>>,
+    serving: JoinHandle<()>,
+    running: JoinHandle<()>,
 }
 
 impl Serving {
@@ -139,17 +140,21 @@ impl Serving {
             let instance = api.instance().clone();
             async move { instance.run().await }
         });
-        Ok(Self { api, url, stop, tasks: vec![serving, running] })
+        Ok(Self { api, url, stop, serving, running })
     }
 
-    /// Ends it at once. What it had not committed is gone.
-    async fn end(self) {
+    /// Ends it at once, or lets it end its connections first, so that nobody holds the configuration any more. What it had not committed
+    /// is gone.
+    async fn end(self, lets_it_end: bool) {
         drop(self.api);
         let _ = self.stop.send(());
-        for task in self.tasks {
-            task.abort();
-            let _ = task.await;
+        if lets_it_end {
+            self.serving.await.unwrap();
+        } else {
+            self.serving.abort();
         }
+        self.running.abort();
+        let _ = self.running.await;
     }
 }
 
@@ -346,7 +351,7 @@ impl World {
         match &mut self.running {
             Running::Original(api) => api.restart().await,
             Running::Own(own) => {
-                own.serving.take().unwrap().end().await;
+                own.serving.take().unwrap().end(true).await;
                 let address: SocketAddr = self.url.trim_start_matches("http://").parse().unwrap();
                 let serving = wait::until("nobody has the configuration in hand", LIMIT, async || {
                     Serving::start(own.settings.clone(), own.dialect, Address::Tcp(address)).await.ok()
@@ -359,7 +364,7 @@ impl World {
     pub(crate) async fn end(self) {
         let Running::Own(mut own) = self.running else { return };
         if let Some(serving) = own.serving.take() {
-            serving.end().await;
+            serving.end(false).await;
         }
         if let Some(haproxy) = own.haproxy.take() {
             haproxy.stop(Duration::ZERO).await.unwrap();
