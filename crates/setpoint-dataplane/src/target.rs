@@ -1,5 +1,4 @@
-//! What a sync works on: a Dataplane API. An instance on this machine is one, too: there ours is put in front of it in the same process,
-//! so that there is one way only to change a HAProxy.
+//! What a sync works on: a Dataplane API, ours or the original, or an instance of this machine.
 
 use std::collections::BTreeMap;
 

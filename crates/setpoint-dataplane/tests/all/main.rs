@@ -1,6 +1,7 @@
 //! The client and the sync, on a real HAProxy behind an API.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
+mod any;
 mod client;
 mod counting;
 mod detection;

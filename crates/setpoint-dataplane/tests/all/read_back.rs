@@ -5,6 +5,7 @@ use std::time::Duration;
 use setpoint_dataplane::client::{Client, Settings};
 use setpoint_dataplane::error::{ConnectionError, Stage};
 use setpoint_dataplane::sync::{SyncMode, SyncOptions};
+use setpoint_dataplane::target::Target as _;
 use setpoint_dataplane_api::Dialect;
 use setpoint_haproxy::text::Document;
 use setpoint_testutils::{Missing, need};
@@ -19,7 +20,7 @@ async fn fine_grained_sync_captures_post_sync_version() {
         let (world, target) = need!(world(dialect).await);
         let desired = world.text(&TEXT.replace("roundrobin", "leastconn"));
         let result = run(&target, &desired, &options()).await.unwrap();
-        let version = target.inner.client().configuration_version().await.unwrap();
+        let version = target.inner.version().await.unwrap();
         assert_eq!((result.mode, result.post_sync_version), (SyncMode::FineGrained, Some(version)));
         // What was captured spares the next one a fetch.
         let cached = Some((Document::parse(desired.as_bytes()), version));

@@ -1,7 +1,7 @@
-//! The scenarios, each by its name: on HAProxy 3.4 behind our own API, and on each original that is found. `cargo xtask soak sync`
+//! The scenarios, each by its name: on HAProxy 3.4 behind our own API and without any, and on each original that is found. `cargo xtask soak sync`
 //! takes them everywhere.
 
-use setpoint_testutils::{Missing, need};
+use setpoint_testutils::{Missing, Version, need};
 
 use crate::world::Place;
 use crate::{faults, read_back, sync};
@@ -36,6 +36,7 @@ macro_rules! scenarios {
 /// Where a test tries them.
 fn here() -> Vec<Place> {
     let mut places = vec![Place::nearest(setpoint_dataplane_api::Dialect::default())];
+    places.push(Place::Local(Version::V3_4));
     places.extend(Place::originals());
     places
 }

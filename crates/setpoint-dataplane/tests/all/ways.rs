@@ -6,11 +6,12 @@ use setpoint_dataplane::costs::{Costs, Weights};
 use setpoint_dataplane::error::Stage;
 use setpoint_dataplane::files::AuxiliaryFiles;
 use setpoint_dataplane::sync::{Choice, Desired, Strategy, SyncMode, SyncOptions, plan, sync};
-use setpoint_dataplane::target::{ApiTarget, Target as _};
+use setpoint_dataplane::target::Target as _;
 use setpoint_dataplane_api::Dialect;
 use setpoint_testutils::need;
 use tokio_util::sync::CancellationToken;
 
+use crate::any::Any;
 use crate::counting::{Counting, Fault};
 use crate::sync::{TEXT, error, is_done, options, run, world, world_at};
 use crate::world::Place;
@@ -24,7 +25,7 @@ fn cheapest() -> SyncOptions {
 }
 
 /// The calls that change something.
-fn changes(target: &Counting<ApiTarget>) -> Vec<String> {
+fn changes(target: &Counting<Any>) -> Vec<String> {
     let calls = target.calls().into_iter();
     calls.filter(|call| call.starts_with("operate") || call.starts_with("push")).collect()
 }

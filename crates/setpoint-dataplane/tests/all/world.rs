@@ -9,16 +9,22 @@ use std::time::Duration;
 use std::{fmt, fs};
 
 use setpoint_dataplane::client::{Client, Settings as ClientSettings};
+use setpoint_dataplane::local::{Folders, LocalTarget};
+use setpoint_dataplane::target::ApiTarget;
 use setpoint_dataplane_api::{Address, Api, Dialect, Listener, Options, Storage, Users};
 use setpoint_haproxy::model::Context;
 use setpoint_haproxy::text::Document;
 use setpoint_instance::instance::{Instance, OpenError, Settings};
 use setpoint_instance::process::{Launch, Launched};
+use setpoint_instance::storage::Folder;
 use setpoint_testutils::disk::{self, SmallDisk};
+use setpoint_testutils::guard::OwnedGroup;
 use setpoint_testutils::wait::{self, LIMIT};
 use setpoint_testutils::{Dataplane, DataplaneProgram, Missing, Port, Version, Workdir, dataplane, part};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+use crate::any::Any;
 
 /// Who may ask.
 pub(crate) const CREDENTIALS: (&str, &str) = ("admin", "adminpwd");
@@ -28,6 +34,8 @@ pub(crate) const CREDENTIALS: (&str, &str) = ("admin", "adminpwd");
 pub(crate) enum Place {
     /// A HAProxy behind our own API in a dialect.
     Own(Version, Dialect),
+    /// A HAProxy of this machine, without any API.
+    Local(Version),
     /// An original, with the HAProxy that fits it.
     Original(DataplaneProgram),
 }
@@ -53,13 +61,14 @@ impl Place {
         let old = [(Version::V2_6, 0), (Version::V3_0, 0), (Version::V3_2, 2)];
         let old = old.map(|(version, dialect)| Self::Own(version, Dialect::ALL[dialect]));
         let new = Dialect::ALL.map(|dialect| Self::Own(Version::V3_4, dialect));
-        old.into_iter().chain(new).chain(Self::originals()).collect()
+        let local = Version::ALL.map(Self::Local);
+        old.into_iter().chain(new).chain(local).chain(Self::originals()).collect()
     }
 
     /// The HAProxy.
     pub(crate) fn haproxy(&self) -> Version {
         match self {
-            Self::Own(haproxy, _) => *haproxy,
+            Self::Own(haproxy, _) | Self::Local(haproxy) => *haproxy,
             Self::Original(program) => program.haproxy(),
         }
     }
@@ -67,12 +76,17 @@ impl Place {
     pub(crate) fn is_original(&self) -> bool {
         matches!(self, Self::Original(_))
     }
+
+    pub(crate) fn has_api(&self) -> bool {
+        !matches!(self, Self::Local(_))
+    }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Own(haproxy, dialect) => write!(f, "{}, API {}", haproxy.part(), dialect.version()),
+            Self::Local(haproxy) => write!(f, "{}, no API", haproxy.part()),
             Self::Original(program) => write!(f, "the original {}", program.version),
         }
     }
@@ -101,14 +115,18 @@ struct Own {
     folder: Workdir,
     _port: Port,
     settings: Settings,
-    dialect: Dialect,
+    /// None where there is no API.
+    dialect: Option<Dialect>,
     serving: Option<Serving>,
     haproxy: Option<Launched>,
+    /// It ends whatever happens.
+    _group: OwnedGroup,
 }
 
-/// Our own API, and what it does by itself.
+/// An instance, with our own API in front of it or none, and what they do by themselves.
 struct Serving {
-    api: Arc<Api>,
+    instance: Instance,
+    api: Option<Arc<Api>>,
     url: String,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
@@ -116,37 +134,40 @@ struct Serving {
 }
 
 impl Serving {
-    async fn start(settings: Settings, dialect: Dialect, address: Address) -> Result<Self, OpenError> {
+    async fn start(
+        settings: Settings,
+        dialect: Option<Dialect>,
+        address: Address,
+    ) -> Result<Self, OpenError> {
         let path = settings.working_directory.clone();
         let instance = Instance::open(settings)?;
+        let running = tokio::spawn({
+            let instance = instance.clone();
+            async move { instance.run().await }
+        });
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async move {
+            let _ = stopped.await;
+        };
+        let Some(dialect) = dialect else {
+            let serving = tokio::spawn(stopped);
+            return Ok(Self { instance, api: None, url: String::new(), stop, serving, running });
+        };
         let users =
             format!("userlist controller\n  user {} insecure-password {}\n", CREDENTIALS.0, CREDENTIALS.1);
         let users = Users::of(&Document::parse(users.as_bytes()), Some("controller")).unwrap();
         let storage = Storage::new(path.join("maps"), path.join("ssl"), path.join("general"));
-        let api = Arc::new(Api::new(instance, dialect, users, storage, Options::default()));
+        let api = Arc::new(Api::new(instance.clone(), dialect, users, storage, Options::default()));
         let listener = Listener::bind(address).await.unwrap();
         let url = listener.url().trim_end_matches("/v3").to_owned();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let serving = tokio::spawn({
-            let api = Arc::clone(&api);
-            async move {
-                let stopped = async move {
-                    let _ = stopped.await;
-                };
-                setpoint_dataplane_api::serve(vec![listener], api, stopped).await;
-            }
-        });
-        let running = tokio::spawn({
-            let instance = api.instance().clone();
-            async move { instance.run().await }
-        });
-        Ok(Self { api, url, stop, serving, running })
+        let serving = tokio::spawn(setpoint_dataplane_api::serve(vec![listener], Arc::clone(&api), stopped));
+        Ok(Self { instance, api: Some(api), url, stop, serving, running })
     }
 
     /// Ends it at once, or lets it end its connections first, so that nobody holds the configuration any more. What it had not committed
     /// is gone.
     async fn end(self, lets_it_end: bool) {
-        drop(self.api);
+        drop((self.api, self.instance));
         let _ = self.stop.send(());
         if lets_it_end {
             self.serving.await.unwrap();
@@ -177,7 +198,8 @@ impl World {
     /// The same in some place, where the configuration has a version already or none.
     pub(crate) async fn start_at(place: &Place, text: &str, version: Option<u64>) -> Result<Self, Missing> {
         match place {
-            Place::Own(haproxy, dialect) => Self::own(*haproxy, *dialect, text, version, None).await,
+            Place::Own(haproxy, dialect) => Self::own(*haproxy, Some(*dialect), text, version, None).await,
+            Place::Local(haproxy) => Self::own(*haproxy, None, text, version, None).await,
             Place::Original(program) => Self::original(program, text, version).await,
         }
     }
@@ -189,7 +211,7 @@ impl World {
         size: &str,
     ) -> Result<Self, Missing> {
         part::root("a file system of a given size")?;
-        Self::own(nearest(dialect), dialect, text, Some(7), Some(size)).await
+        Self::own(nearest(dialect), Some(dialect), text, Some(7), Some(size)).await
     }
 
     /// Fills the small disk, or makes room again.
@@ -215,7 +237,7 @@ impl World {
 
     async fn own(
         version: Version,
-        dialect: Dialect,
+        dialect: Option<Dialect>,
         text: &str,
         counted: Option<u64>,
         room: Option<&str>,
@@ -247,13 +269,14 @@ impl World {
             within: LIMIT,
         };
         let haproxy = launch.start().await.unwrap();
+        let group = OwnedGroup::new(haproxy.identity().pid());
         let model = version.part().trim_start_matches("haproxy-").parse().unwrap();
         let settings = Settings {
             master_socket: path.join("master.sock"),
             reload_delay: Duration::from_millis(10),
             reload_within: LIMIT,
             check_within: LIMIT,
-            context: Context::new(dialect.version()).with_haproxy(model),
+            context: Context::new(dialect.unwrap_or_default().version()).with_haproxy(model),
             ..Settings::new(program, &file, model)
         };
         let address = Address::Tcp("127.0.0.1:0".parse().unwrap());
@@ -261,7 +284,16 @@ impl World {
         let url = serving.url.clone();
         let address = port.address();
         let serving = Some(serving);
-        let own = Own { disk, folder, _port: port, settings, dialect, serving, haproxy: Some(haproxy) };
+        let own = Own {
+            disk,
+            folder,
+            _port: port,
+            settings,
+            dialect,
+            serving,
+            haproxy: Some(haproxy),
+            _group: group,
+        };
         Ok(Self { root: path, head, address, url, running: Running::Own(Box::new(own)) })
     }
 
@@ -298,13 +330,28 @@ impl World {
     /// Our own API, to be served elsewhere too.
     pub(crate) fn api(&self) -> Arc<Api> {
         match &self.running {
-            Running::Own(own) => Arc::clone(own.api()),
+            Running::Own(own) => Arc::clone(own.serving.as_ref().unwrap().api.as_ref().unwrap()),
             Running::Original(_) => panic!("it is an original"),
         }
     }
 
     pub(crate) fn settings(&self) -> ClientSettings {
         ClientSettings::new(&self.url).with_credentials(CREDENTIALS.0, CREDENTIALS.1)
+    }
+
+    /// What is to be brought somewhere: the API, or the instance where there is none.
+    pub(crate) async fn target(&self) -> Any {
+        let local = match &self.running {
+            Running::Own(own) if own.dialect.is_none() => own.instance().clone(),
+            _ => return Any::Api(ApiTarget::new(self.client().await).await.unwrap()),
+        };
+        let folder = |name: &str| Folder::new(self.path(name));
+        let folders = Folders {
+            maps: folder("maps").ending("map"),
+            certificates: folder("ssl"),
+            general: folder("general"),
+        };
+        Any::Local(LocalTarget::new(local, "this machine", folders))
     }
 
     pub(crate) async fn client(&self) -> Client {
@@ -325,7 +372,7 @@ impl World {
     /// How many transactions are open.
     pub(crate) async fn open_transactions(&self) -> usize {
         match &self.running {
-            Running::Own(own) => own.api().instance().open_transactions(),
+            Running::Own(own) => own.instance().open_transactions(),
             Running::Original(api) => {
                 let path = "/services/haproxy/transactions?status=in_progress";
                 let listed = api.request(reqwest::Method::GET, path).send().await.unwrap();
@@ -337,7 +384,7 @@ impl World {
     /// Waits until no reload is due.
     pub(crate) async fn settled(&self) {
         match &self.running {
-            Running::Own(own) => assert!(own.api().instance().settled(LIMIT).await),
+            Running::Own(own) => assert!(own.instance().settled(LIMIT).await),
             Running::Original(_) => {
                 let client = self.client().await;
                 let settled = async || client.pending_reload().await.unwrap().is_none().then_some(());
@@ -375,8 +422,8 @@ impl World {
 }
 
 impl Own {
-    fn api(&self) -> &Arc<Api> {
-        &self.serving.as_ref().unwrap().api
+    fn instance(&self) -> &Instance {
+        &self.serving.as_ref().unwrap().instance
     }
 }
 
