@@ -4,12 +4,13 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use setpoint_instance::cli::Request as CliRequest;
+use setpoint_instance::instance::loaded;
 use setpoint_instance::runtime::{Reply, Worker};
 
 use crate::Api;
 use crate::answer::{Answer, Problem};
 use crate::request::Request;
-use crate::storage::{Effect, loaded, settle};
+use crate::storage::{Effect, settle};
 use crate::table::{Stored, Verb};
 
 impl Api {
@@ -127,7 +128,8 @@ impl Api {
             Err(_) => return false,
         }
         let Ok(bytes) = std::fs::read(&path) else { return false };
-        matches!(worker.tell(&new).await, Ok(Reply::Done(_))) && self.set_ssl("cert", file, &bytes).await
+        matches!(worker.tell(&new).await, Ok(Reply::Done(_)))
+            && self.instance.tell_ssl("cert", file, &bytes).await
     }
 }
 

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json};
 use setpoint_instance::blocking::run_blocking;
-use setpoint_instance::cli::{Request as CliRequest, SocketError};
 use setpoint_instance::instance::{FileError, Replaced};
-use setpoint_instance::runtime::{ListEntry, ListKind, Reply, Worker, names_of};
-use setpoint_instance::storage::{Folder, StorageError};
+use setpoint_instance::runtime::ListKind;
+use setpoint_instance::storage::{Folder, StorageError, is_crt_list};
 
 use crate::Api;
 use crate::answer::{Answer, Problem, quoted};
@@ -15,9 +14,6 @@ use crate::certificate::described;
 use crate::multipart::{Upload, upload};
 use crate::request::Request;
 use crate::table::{Stored, Verb};
-
-/// The endings of lists of certificates, which share a folder with certificates.
-const LISTS: [&str; 3] = ["txt", "crtlist", "list"];
 
 /// Where files are kept.
 #[derive(Clone, Debug)]
@@ -69,10 +65,6 @@ impl From<StorageError> for Problem {
             StorageError::Step { .. } | StorageError::Write(_) => Self::new(500, error.to_string()),
         }
     }
-}
-
-fn is_list(name: &str) -> bool {
-    name.rsplit_once('.').is_some_and(|(_, ending)| LISTS.contains(&ending))
 }
 
 /// What is told of a file.
@@ -153,8 +145,8 @@ impl Api {
             Verb::List => {
                 let names = folder.list()?;
                 let names = names.iter().filter(|name| match kind {
-                    Stored::Certificate => !is_list(name),
-                    Stored::CrtList => is_list(name),
+                    Stored::Certificate => !is_crt_list(name),
+                    Stored::CrtList => is_crt_list(name),
                     Stored::Map => name.rsplit_once('.').is_some_and(|(_, ending)| ending == "map"),
                     Stored::General => true,
                 });
@@ -230,10 +222,11 @@ impl Api {
         let is_applied = is_asked
             && match kind {
                 Stored::Certificate => {
-                    self.dialect.tells_runtime_errors() && self.set_ssl_file("cert", &path, &bytes).await
+                    self.dialect.tells_runtime_errors()
+                        && self.instance.tell_ssl_file("cert", &path, &bytes).await
                 }
-                Stored::Map => self.set_entries(ListKind::Map, &path, &bytes).await,
-                Stored::General => self.set_general(&path, &bytes).await,
+                Stored::Map => self.instance.tell_entries(ListKind::Map, &path, &bytes).await,
+                Stored::General => self.instance.tell_general(&path, &bytes).await,
                 Stored::CrtList => self.set_crt_list(&path, &before, &bytes).await,
             };
         let effect = settle(replaced, request, is_applied).await?;
@@ -256,113 +249,6 @@ impl Api {
         }
         Ok(reason.map_or(Effect::Done, |reason| Effect::Ordered(self.instance.order_reload(), reason)))
     }
-
-    /// Tells the running HAProxy the entries of a file that it has loaded. Returns whether it has them now; it can't if the
-    /// configuration uses the file for something else, too.
-    async fn set_entries(&self, kind: ListKind, path: &Path, bytes: &[u8]) -> bool {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let text = self.instance.snapshot().print();
-        let text = String::from_utf8_lossy(&text);
-        let is_list = |line: &str| match kind {
-            ListKind::Map => line.contains("map"),
-            ListKind::Acl => line.contains(" -f "),
-        };
-        if text.lines().any(|line| line.contains(&name) && !is_list(line)) {
-            return false;
-        }
-        let Some(entries) = ListEntry::read(kind, bytes) else { return false };
-        let (worker, folder) = (self.instance.worker(), &self.instance.settings().working_directory);
-        let Ok(lists) = worker.lists_of(kind, path, folder).await else { return false };
-        for list in &lists {
-            if let Err(error) = worker.replace_entries(kind, list, &entries).await {
-                tracing::warn!(%error, list, "entries could not be told, and come with a reload");
-                return false;
-            }
-        }
-        !lists.is_empty()
-    }
-
-    /// Tells the running HAProxy what a file holds that is neither a map nor a certificate: authorities, a list of revoked
-    /// certificates, or patterns of an ACL. Returns whether it uses it now.
-    async fn set_general(&self, path: &Path, bytes: &[u8]) -> bool {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let text = self.instance.snapshot().print();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let mut lines = text.lines().filter(|line| line.contains(&name));
-        let kind = ["ca-file", "crl-file"].into_iter().find(|word| text_uses(&text, word, &name));
-        match kind {
-            // It can't be told to both.
-            Some(kind) => {
-                lines.all(|line| line.contains(&format!("{kind} ")))
-                    && self.set_ssl_file(kind, path, bytes).await
-            }
-            None => self.set_entries(ListKind::Acl, path, bytes).await,
-        }
-    }
-
-    /// Tells the running HAProxy another content of a file for TLS: of a `cert`, a `ca-file` or a `crl-file`, by all names that it
-    /// has for the file. Returns whether it uses it now; it does not if it never loaded the file, or if the text does not fit into
-    /// its buffer.
-    async fn set_ssl_file(&self, kind: &'static str, path: &Path, bytes: &[u8]) -> bool {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let text = self.instance.snapshot().print();
-        // A certificate of a `crt-store` may have a name from which nobody knows its file.
-        let is_alias = |line: &str| line.trim_start().starts_with("load ") && line.contains(&name);
-        if String::from_utf8_lossy(&text).lines().any(is_alias) {
-            return false;
-        }
-        let (worker, folder) = (self.instance.worker(), &self.instance.settings().working_directory);
-        let Ok(names) = loaded(&worker, kind, path, folder).await else { return false };
-        for name in &names {
-            if !self.set_ssl(kind, name, bytes).await {
-                return false;
-            }
-        }
-        !names.is_empty()
-    }
-
-    /// Tells the running HAProxy another content of a file for TLS that it knows by a name. Returns whether it uses it now.
-    pub(crate) async fn set_ssl(&self, kind: &'static str, name: &str, bytes: &[u8]) -> bool {
-        let worker = self.instance.worker();
-        let Ok(text) = std::str::from_utf8(bytes) else { return false };
-        if !worker.takes_payloads() {
-            return false;
-        }
-        let command = |verb: &'static str| {
-            CliRequest::new(verb).word("ssl").and_then(|it| it.word(kind)).and_then(|it| it.word(name))
-        };
-        let set = command("set").and_then(|set| set.payload(&without_empty_lines(text)));
-        let (Ok(set), Ok(commit), Ok(abort)) = (set, command("commit"), command("abort")) else {
-            return false;
-        };
-        match worker.tell(&set).await {
-            Ok(Reply::Done(answer)) if answer.to_lowercase().contains("transaction") => {}
-            _ => return false,
-        }
-        match worker.tell(&commit).await {
-            Ok(Reply::Done(answer)) if answer.contains("Success") => true,
-            _ => {
-                let _ = worker.tell(&abort).await;
-                false
-            }
-        }
-    }
-}
-
-/// The names by which HAProxy has loaded a file of a kind (`cert`, `ca-file`, `crl-file` or `crt-list`): one for each way in which
-/// the configuration writes its path; none if it has not.
-pub(crate) async fn loaded(
-    worker: &Worker,
-    kind: &'static str,
-    path: &Path,
-    working_directory: &Path,
-) -> Result<Vec<String>, SocketError> {
-    let Ok(request) = CliRequest::new("show ssl").word(kind) else { return Ok(Vec::new()) };
-    let Reply::Done(answer) = worker.ask(&request).await? else { return Ok(Vec::new()) };
-    let lines = answer.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    // Beside a file of authorities it says how many they are.
-    let names = lines.map(|line| line.rsplit_once(" - ").map_or(line, |(name, _)| name).to_owned());
-    Ok(names_of(path, working_directory, names))
 }
 
 fn failed_reload(why: &str) -> Problem {
@@ -383,15 +269,4 @@ pub(crate) async fn settle(
         return Ok(Effect::Done);
     }
     Ok(Effect::Ordered(replaced.order_reload(), "HAProxy can't be told what the file holds"))
-}
-
-/// Returns whether a line of a configuration names a file behind a word.
-fn text_uses(text: &str, word: &str, name: &str) -> bool {
-    text.lines().any(|line| line.split_once(word).is_some_and(|(_, rest)| rest.contains(name)))
-}
-
-/// A payload has no empty lines.
-pub(crate) fn without_empty_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    format!("{}\n", lines.join("\n"))
 }

@@ -4,11 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::{Value as Json, json};
 use setpoint_instance::blocking::run_blocking;
-use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::instance::{
     Applied, CommitError, Reload, ReloadChoice, ReloadStatus, Transaction, TransactionStatus,
 };
-use setpoint_instance::runtime::Reply;
 
 use crate::Api;
 use crate::answer::{Answer, Problem, quoted, stale};
@@ -200,7 +198,7 @@ impl Api {
         };
         let mut committed = self.instance.push(text, given, choice).await?;
         if let Some(actions) = request.header("x-runtime-actions").filter(|_| skip)
-            && let Err(why) = self.runtime_actions(actions).await
+            && let Err(why) = self.instance.tell_actions(actions).await
         {
             // What HAProxy runs would differ from the text, and nobody would know.
             committed.applied = Applied::Ordered(self.instance.order_reload());
@@ -213,42 +211,6 @@ impl Api {
         // Somebody else may have committed since.
         answer.version = Some(held.version());
         Ok(answer)
-    }
-
-    /// Tells the running HAProxy what who pushes a text without a reload says of it. What nobody knows is passed over, as the
-    /// original does. An error is the first action that HAProxy refused; the others are told all the same.
-    async fn runtime_actions(&self, actions: &str) -> Result<(), String> {
-        let (worker, mut refused) = (self.instance.worker(), Ok(()));
-        for action in actions.split(';') {
-            let words: Vec<&str> = action.split_ascii_whitespace().collect();
-            let request = match words.as_slice() {
-                ["SetServerWeight", backend, server, weight] => set(backend, server, &["weight", weight]),
-                ["SetServerState", backend, server, state] => set(backend, server, &["state", state]),
-                ["SetServerHealth", backend, server, health] => set(backend, server, &["health", health]),
-                ["SetServerAddr", backend, server, address, port] => {
-                    set(backend, server, &["addr", address, "port", port])
-                }
-                ["SetFrontendMaxConn", frontend, number] => {
-                    CliRequest::new("set maxconn frontend").word(frontend).and_then(|it| it.word(number)).ok()
-                }
-                ["EnableServer", backend, server] => set(backend, server, &["state", "ready"]),
-                ["DisableServer", backend, server] => set(backend, server, &["state", "maint"]),
-                _ => None,
-            };
-            let Some(request) = request else {
-                tracing::warn!(action, "a runtime action is not known");
-                continue;
-            };
-            let why = match worker.tell(&request).await {
-                Ok(Reply::Done(_)) => continue,
-                Ok(Reply::Refused(why)) => why,
-                Err(error) => error.to_string(),
-            };
-            tracing::warn!(action, why, "a runtime action failed");
-            refused =
-                refused.and_then(|()| Err(format!("HAProxy refused the runtime action `{action}`: {why}")));
-        }
-        refused
     }
 
     pub(crate) fn reloads(&self) -> Answer {
@@ -284,13 +246,4 @@ impl Api {
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn set(backend: &str, server: &str, words: &[&str]) -> Option<CliRequest> {
-    let path = format!("{backend}/{server}");
-    let mut request = CliRequest::new("set server").word(&path).ok()?;
-    for word in words {
-        request = request.word(word).ok()?;
-    }
-    Some(request)
 }

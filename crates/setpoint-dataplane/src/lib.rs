@@ -15,6 +15,8 @@ pub mod client;
 pub mod costs;
 pub mod error;
 pub mod files;
+#[cfg(feature = "local")]
+pub mod local;
 pub mod retry;
 pub mod rolling;
 pub mod running;

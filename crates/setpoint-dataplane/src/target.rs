@@ -1,10 +1,10 @@
-//! What a sync works on: a Dataplane API. An instance on this machine is one, too: there ours is put in front of it in the same process,
-//! so that there is one way only to change a HAProxy.
+//! What a sync works on: a Dataplane API, ours or the original, or an instance of this machine.
 
 use std::collections::BTreeMap;
 
-use setpoint_haproxy::compare::Operation;
+use setpoint_haproxy::compare::{Operation, Subject};
 use setpoint_haproxy::model::{Context, ObjectKind, Version};
+use setpoint_haproxy::text::SectionKind;
 use setpoint_plan::Action;
 
 use crate::client::entries;
@@ -208,6 +208,41 @@ impl ApiTarget {
     }
 }
 
+/// What a server may have that the original adds to a running HAProxy.
+const PLAIN: [&str; 4] = ["name", "address", "port", "weight"];
+
+fn is_new_server(operation: &Operation) -> bool {
+    operation.action == Action::Create
+        && matches!(operation.subject, Subject::Child { kind: ObjectKind::Server, .. })
+}
+
+/// Returns whether a server has an address and a weight, and nothing else, not by `default-server` either.
+fn is_plain(operation: &Operation) -> bool {
+    let Subject::Child { new: Some(new), .. } = &operation.subject else { return false };
+    let whole = operation.effective.as_ref().unwrap_or(new).to_json();
+    whole.as_object().is_some_and(|whole| whole.keys().all(|name| PLAIN.contains(&name.as_str())))
+}
+
+/// Why the original does something else than its call says, if that is so: seen at 3.0, 3.2 and 3.4.
+fn misdone(operation: &Operation, cx: &Context) -> Option<&'static str> {
+    let goes = |attribute: &str| {
+        operation.changes.iter().any(|change| change.attribute == attribute && change.new.is_none())
+    };
+    match (operation.kind(), operation.action) {
+        ("mailers", Action::Modify) if goes("timeout") => Some("the Dataplane API keeps a timeout that goes"),
+        ("group", Action::Modify) => Some("the Dataplane API loses the users of a group"),
+        ("tcp_response_rule", Action::Delete)
+            if operation.section.kind == SectionKind::Defaults && cx.api < Version::V3_4 =>
+        {
+            Some("the Dataplane API before 3.4 deletes no tcp-response rule of defaults")
+        }
+        ("ring", Action::Create | Action::Modify) if cx.haproxy < Version::V3_1 => {
+            Some("the Dataplane API gives a size a unit, and HAProxy before 3.1 knows none")
+        }
+        _ => None,
+    }
+}
+
 /// What the original tells a running HAProxy of a server that changes. For all else it reloads.
 const TOLD: [&str; 5] = ["weight", "address", "port", "maintenance", "metadata"];
 
@@ -221,7 +256,11 @@ impl Target for ApiTarget {
     }
 
     fn needs_text(&self, operation: &Operation) -> Option<String> {
-        self.client.refuses(operation).map(|why| why.to_string())
+        let refused = self.client.refuses(operation).map(|why| why.to_string());
+        refused.or_else(|| {
+            let misdone = misdone(operation, &self.cx).filter(|_| !self.is_setpoint);
+            misdone.map(str::to_owned)
+        })
     }
 
     fn needs_reload(&self, operation: &Operation) -> Option<String> {
@@ -229,13 +268,11 @@ impl Target for ApiTarget {
         if self.is_setpoint || operation.is_server_modification() && is_told() {
             return None;
         }
-        // The original leaves a server that was added in maintenance, and never checks it.
-        let is_new = operation.action == Action::Create && operation.kind() == ObjectKind::Server.model();
-        Some(if is_new {
-            "the Dataplane API leaves a new server in maintenance".to_owned()
-        } else {
-            "the Dataplane API reloads for it".to_owned()
-        })
+        if !is_new_server(operation) {
+            return Some("the Dataplane API reloads for it".to_owned());
+        }
+        // The original ignores what `default-server` says, and never checks it.
+        (!is_plain(operation)).then(|| "the Dataplane API adds only servers without any settings".to_owned())
     }
 
     fn always_reloads(&self) -> bool {
@@ -262,9 +299,11 @@ impl Target for ApiTarget {
     fn tells(&self, kind: FileKind, usage: &Usage, bytes: &[u8]) -> bool {
         let has = |capability| self.client.capabilities().has(capability);
         match (kind, usage) {
-            // HAProxy knows it by its path, whatever has named it.
-            (FileKind::Certificate, _) => has(Capability::RuntimeCertificates),
+            // HAProxy knows it by its path, whether that, a folder or a list has named it.
+            (FileKind::Certificate, Usage::Certificate) => has(Capability::RuntimeCertificates),
             (FileKind::Map, Usage::Map) => self.is_setpoint || entries::of_map(bytes).is_some(),
+            // The original is told entries one by one, and puts new ones behind all others.
+            (FileKind::Map, Usage::OrderedMap) => self.is_setpoint,
             (FileKind::General, Usage::Authorities(_)) => self.is_setpoint || has(Capability::SslCaFiles),
             (FileKind::General, Usage::Patterns) => self.is_setpoint,
             _ => false,
@@ -284,7 +323,17 @@ impl Target for ApiTarget {
     }
 
     async fn operate(&self, operation: &Operation, made_for: For<'_>) -> Result<Changed, OperateError> {
-        self.client.operate(operation, made_for).await
+        let changed = self.client.operate(operation, made_for).await?;
+        let is_told = matches!(made_for, For::Version(_)) && !changed.is_delayed;
+        if let (Subject::Child { key, .. }, Some(backend)) = (&operation.subject, &operation.section.name)
+            && !self.is_setpoint
+            && is_told
+            && is_new_server(operation)
+        {
+            // The original leaves it in maintenance.
+            self.client.set_admin_state(backend, &key.to_string(), "ready").await?;
+        }
+        Ok(changed)
     }
 
     async fn operate_bundle(&self, bundle: &Bundle, made_for: For<'_>) -> Result<Changed, OperateError> {

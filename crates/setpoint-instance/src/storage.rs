@@ -12,6 +12,14 @@ use setpoint_haproxy::api::stored_name;
 
 use crate::references::NamingLine;
 
+/// The endings of lists of certificates, which share a folder with certificates.
+const LISTS: [&str; 3] = ["txt", "crtlist", "list"];
+
+/// Returns whether a file beside certificates is a list of them, by its name.
+pub fn is_crt_list(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, ending)| LISTS.contains(&ending))
+}
+
 /// A folder of files of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {

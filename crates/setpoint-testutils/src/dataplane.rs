@@ -103,7 +103,22 @@ impl Dataplane {
         version: Version,
         configuration: impl FnOnce(&Port) -> String,
     ) -> Result<Self, Missing> {
+        Self::start_counted(program, version, configuration, None).await
+    }
+
+    /// The same, where the configuration has a version already, as the API counts it.
+    pub async fn start_counted(
+        program: &DataplaneProgram,
+        version: Version,
+        configuration: impl FnOnce(&Port) -> String,
+        counted: Option<u64>,
+    ) -> Result<Self, Missing> {
         let haproxy = Haproxy::start_with_one_file(version, configuration).await?;
+        if let Some(counted) = counted {
+            let file = haproxy.configuration_file();
+            let text = std::fs::read_to_string(&file).expect("a file that was just written can be read");
+            std::fs::write(&file, format!("# _version={counted}\n{text}")).expect("and written again");
+        }
         let dataplane = Self::launched(program.clone(), haproxy);
         dataplane.ready(wait::LIMIT).await;
         Ok(dataplane)
@@ -135,6 +150,11 @@ impl Dataplane {
     /// Its process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
+    }
+
+    /// The folder of the HAProxy that it is in front of.
+    pub fn haproxy_folder(&self) -> &Path {
+        self.haproxy.folder()
     }
 
     /// The folder with its configuration, its storage and its log.
@@ -220,6 +240,8 @@ fn launch(program: &DataplaneProgram, folder: &Workdir) -> Process {
     let mut command = Command::new(&program.path);
     // The commands that it is told to reload with are relative to its folder.
     command.arg("-f").arg(folder.path().join("dataplaneapi.yaml")).current_dir(folder.path());
+    // In milliseconds: what its configuration says counts in seconds.
+    command.env("CI_DATAPLANE_RELOAD_DELAY_OVERRIDE", "50");
     Process::start("dataplaneapi", &mut command, &folder.path().join("dataplaneapi.log"))
 }
 

@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
 /// The environment variable by which the guard knows a process that left its group.
 const MARK: &str = "SETPOINT_GUARD";
 
@@ -104,6 +107,31 @@ impl Guard {
         let file = self.register.join(name);
         fs::write(&file, content).expect("the guard's register can be written");
         Registration { file }
+    }
+}
+
+/// A process group that a test did not start by [`Process`](crate::Process): it is ended when this is dropped, and when the test is
+/// killed.
+#[derive(Debug)]
+pub struct OwnedGroup {
+    id: u32,
+    _registration: Registration,
+}
+
+impl OwnedGroup {
+    /// Takes over a group by its number.
+    pub fn new(id: u32) -> Self {
+        Self { id, _registration: Guard::get().process_group(id) }
+    }
+}
+
+impl Drop for OwnedGroup {
+    fn drop(&mut self) {
+        // Most are gone by then.
+        let id = i32::try_from(self.id).unwrap_or_default();
+        if id > 1 {
+            let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
+        }
     }
 }
 

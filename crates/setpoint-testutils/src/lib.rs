@@ -46,6 +46,8 @@ pub mod consul;
 #[cfg(feature = "start")]
 pub mod dataplane;
 #[cfg(feature = "start")]
+pub mod disk;
+#[cfg(feature = "start")]
 pub mod etcd;
 #[cfg(feature = "start")]
 pub mod guard;

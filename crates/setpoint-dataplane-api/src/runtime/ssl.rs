@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 use setpoint_instance::cli::Request as CliRequest;
+use setpoint_instance::instance::without_empty_lines;
 use setpoint_instance::runtime::{Reply, Worker};
 
 use super::{asked, lines, run_command};
@@ -10,7 +11,6 @@ use crate::answer::{Answer, Problem};
 use crate::crt_list::{entry, line_of};
 use crate::multipart::upload;
 use crate::request::Request;
-use crate::storage::without_empty_lines;
 use crate::table::{Running, Verb};
 
 /// What HAProxy calls a kind of file in its commands: to show, to make, to set, to commit, to abort, to delete.

@@ -230,3 +230,34 @@ async fn a_map_that_the_configuration_names_is_neither_deleted_nor_cleared_by_fo
     assert!(!world.folder.path().join("maps/ip.map").exists());
     world.end().await;
 }
+
+/// As a map HAProxy may be told of it, and all else stays what it was.
+#[tokio::test]
+async fn a_file_that_is_a_map_here_and_something_else_there_comes_with_a_reload() {
+    for (other, use_of_it) in [
+        ("patterns behind a link", "http-request deny if { path -f DIR/linked.lst }"),
+        ("a page", "errorfile 503 DIR/maps/both.map"),
+    ] {
+        let plan = Plan::default();
+        let world = World::start(&plan, |folder, ports| {
+            fs::write(folder.join("maps/both.map"), page("one")).unwrap();
+            std::os::unix::fs::symlink(folder.join("maps/both.map"), folder.join("linked.lst")).unwrap();
+            let text = format!(
+                "global\n  stats socket DIR/run.sock level admin\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  \
+                 timeout server 5s\nfrontend f\n  bind {}\n  {use_of_it}\n  http-request set-header x %[path,map(DIR/maps/both.map,-)]\n",
+                ports[0].address()
+            );
+            text.replace("DIR", &folder.display().to_string())
+        });
+        let world = need!(world.await);
+        let (status, body) = put(&world, "maps/both.map", page("two")).await;
+        assert_eq!(status, 202, "{other}: {body}");
+        world.settled().await;
+        world.end().await;
+    }
+}
+
+/// A page for errors whose lines are entries of a map as well.
+fn page(words: &str) -> String {
+    format!("HTTP/1.0 503 No\r\nx-a: {words}\r\n\r\n")
+}

@@ -11,6 +11,7 @@ use setpoint_haproxy::model::Context;
 use setpoint_haproxy::text::Document;
 use setpoint_instance::instance::{Instance, Settings};
 use setpoint_instance::process::{Launch, Launched};
+use setpoint_testutils::guard::OwnedGroup;
 use setpoint_testutils::{Missing, Port, Version, Workdir};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -57,6 +58,8 @@ pub(crate) struct World {
     pub(crate) url: String,
     stop: Option<oneshot::Sender<()>>,
     tasks: Vec<JoinHandle<()>>,
+    /// HAProxy ends whatever happens.
+    _group: OwnedGroup,
 }
 
 /// What a world is made of.
@@ -118,6 +121,7 @@ impl World {
             within: WITHIN,
         };
         let haproxy = launch.start().await.unwrap();
+        let group = OwnedGroup::new(haproxy.identity().pid());
         let api = Arc::new(open(plan, &program, &file, version));
         let address = Address::Tcp("127.0.0.1:0".parse().unwrap());
         let listener = Listener::bind(address).await.unwrap();
@@ -137,7 +141,7 @@ impl World {
             async move { instance.run().await }
         });
         let tasks = vec![serving, running];
-        Ok(Self { folder, ports, haproxy: Some(haproxy), api, url, stop: Some(stop), tasks })
+        Ok(Self { folder, ports, haproxy: Some(haproxy), api, url, stop: Some(stop), tasks, _group: group })
     }
 
     pub(crate) fn file(&self) -> PathBuf {

@@ -76,6 +76,14 @@ pub enum ApiError {
         /// What the API said.
         message: String,
     },
+    /// It was tried on this machine, and failed.
+    #[error("{call}: {message}")]
+    Failed {
+        /// What was tried.
+        call: String,
+        /// Why it failed.
+        message: String,
+    },
     /// The answer makes no sense.
     #[error("{call}: the answer can't be understood: {why}")]
     Malformed {

@@ -48,6 +48,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// The length of the longest answer that is read, in bytes.
     pub longest_answer: usize,
+    /// How many calls are under way at a time, each on a connection of its own; others wait for their turn.
+    pub most_calls: usize,
 }
 
 /// Certificates, in PEM.
@@ -71,6 +73,7 @@ impl Settings {
             connect_timeout: Duration::from_secs(5),
             timeout: Duration::from_secs(30),
             longest_answer: 256 << 20,
+            most_calls: 64,
         }
     }
 

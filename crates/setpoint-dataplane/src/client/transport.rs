@@ -10,6 +10,7 @@ use reqwest::multipart::{Form, Part};
 use reqwest::{Certificate, Identity, Method, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
+use tokio::sync::Semaphore;
 
 use super::answer::{Answer, ApiError};
 use super::settings::{Credentials, Secret, Settings, SettingsError};
@@ -118,6 +119,8 @@ pub(super) struct Transport {
     credentials: Option<Credentials>,
     timeout: Duration,
     longest_answer: usize,
+    /// One permit for each call that may be under way.
+    turns: Semaphore,
 }
 
 impl Transport {
@@ -149,9 +152,10 @@ impl Transport {
         }
         let http = builder.build().map_err(wrong)?;
         let credentials = in_url.or(settings.credentials);
-        let Settings { name, timeout, longest_answer, .. } = settings;
+        let Settings { name, timeout, longest_answer, most_calls, .. } = settings;
         let endpoint = name.unwrap_or(endpoint);
-        Ok(Self { http, base, endpoint, credentials, timeout, longest_answer })
+        let turns = Semaphore::new(most_calls.clamp(1, Semaphore::MAX_PERMITS));
+        Ok(Self { http, base, endpoint, credentials, timeout, longest_answer, turns })
     }
 
     pub(super) fn endpoint(&self) -> &str {
@@ -181,6 +185,8 @@ impl Transport {
     async fn call_once(&self, call: Call, expected: &[u16]) -> Result<Answer, ApiError> {
         let name = call.to_string();
         let late = |call| ApiError::Timeout { endpoint: self.endpoint.clone(), call, within: self.timeout };
+        // Nobody closes it. Who waits for others is not late.
+        let _turn = self.turns.acquire().await;
         match tokio::time::timeout(self.timeout, self.exchange(call)).await {
             Err(_) => Err(late(name)),
             Ok(Err(Broken::Http(error))) if error.is_timeout() => Err(late(name)),

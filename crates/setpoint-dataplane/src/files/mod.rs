@@ -186,6 +186,11 @@ impl FileDiffs {
             && self.awaiting_reload.is_empty()
     }
 
+    /// Returns whether there are files that nobody wants any more.
+    pub(crate) fn deletes_any(&self) -> bool {
+        [&self.certificates, &self.maps, &self.general].into_iter().any(|diff| !diff.to_delete.is_empty())
+    }
+
     /// What differs in the storage of a kind.
     pub fn of(&self, kind: FileKind) -> &FileDiff {
         match kind {

@@ -13,6 +13,8 @@ pub enum Usage {
     Unused,
     /// As a map alone.
     Map,
+    /// As a map alone, some of whose look-ups take the first entry that fits: the order of its lines counts.
+    OrderedMap,
     /// As patterns of ACLs alone.
     Patterns,
     /// As authorities, or as revoked certificates, alone: by this path.
@@ -40,9 +42,8 @@ impl Usage {
         for line in document.sections().iter().flat_map(|section| section.all_lines()) {
             let raw = String::from_utf8_lossy(line.raw());
             // Most lines of a long configuration have nothing to do with it.
-            if !raw.contains(name)
-                && !raw.contains(if kind == FileKind::Certificate { "crt" } else { "lua-" })
-            {
+            let others: &[&str] = if kind == FileKind::Certificate { &["crt"] } else { &["lua-", "ca-"] };
+            if !raw.contains(name) && !others.iter().any(|other| raw.contains(other)) {
                 continue;
             }
             let words: Vec<String> = line.words().map(|word| word.to_str_lossy().into_owned()).collect();
@@ -56,8 +57,9 @@ impl Usage {
                 let before =
                     number.checked_sub(1).and_then(|number| words.get(number)).map_or("", String::as_str);
                 if names(word, name) {
-                    let is_map = word.split_once("map").is_some_and(|(_, rest)| rest.contains('('));
-                    usage = usage.and(if is_map { Self::Map } else { behind(before, word) });
+                    usage = usage.and(as_map(word, name).unwrap_or_else(|| behind(before, word)));
+                } else if kind == FileKind::General && holds_authorities(before, word) && is_pem(name) {
+                    usage = usage.and(Self::Other);
                 } else if kind == FileKind::Certificate && holds_certificates(before, word) {
                     usage = usage.and(Self::Certificate);
                 } else if kind == FileKind::General && is_script(name) && word.starts_with("lua-") {
@@ -70,23 +72,57 @@ impl Usage {
     }
 
     fn and(self, other: Self) -> Self {
-        match self {
-            Self::Unused => other,
-            same if same == other => same,
+        match (self, other) {
+            (Self::Unused, other) => other,
+            (Self::Map | Self::OrderedMap, Self::OrderedMap) | (Self::OrderedMap, Self::Map) => {
+                Self::OrderedMap
+            }
+            (same, other) if same == other => same,
             _ => Self::Other,
         }
     }
+}
+
+/// How a word uses a file as a map; none if it does not.
+fn as_map(word: &str, name: &str) -> Option<Usage> {
+    let (before, _) = word.split_once(name)?;
+    let (before, _) = before.rsplit_once('(')?;
+    let start = before.rfind(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let converter = before.get(start.map_or(0, |start| start + 1)..)?;
+    let mut parts = converter.split('_');
+    if parts.next() != Some("map") {
+        return None;
+    }
+    // Whole words, beginnings and networks are found in trees, by the longest; all else line by line.
+    let is_found = parts.next().is_none_or(|way| matches!(way, "str" | "beg" | "ip"));
+    Some(if is_found { Usage::Map } else { Usage::OrderedMap })
 }
 
 fn is_script(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("lua"))
 }
 
+/// The endings of files of authorities that are found in a folder.
+fn is_pem(name: &str) -> bool {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    ["pem", "crt", "cer", "crl"].contains(&ending)
+}
+
+/// Returns whether a word seems to name a folder with authorities.
+fn holds_authorities(before: &str, word: &str) -> bool {
+    ["ca-file", "ca-verify-file"].contains(&before) && !word.starts_with('@') && is_folder(word)
+}
+
+/// Returns whether a path seems to be that of a folder.
+fn is_folder(path: &str) -> bool {
+    !path.rsplit('/').next().unwrap_or_default().contains('.')
+}
+
 /// Returns whether a word names certificates without saying which: a list of them, or what seems to be a folder.
 fn holds_certificates(before: &str, word: &str) -> bool {
     match before {
         "crt-list" => true,
-        "crt" => !word.rsplit('/').next().unwrap_or_default().contains('.'),
+        "crt" => is_folder(word),
         _ => false,
     }
 }
@@ -126,9 +162,30 @@ mod tests {
         );
         assert_eq!(general("errorfile 503 /etc/h/aa.lst"), Usage::Unused, "another name ends with it");
         assert_eq!(general("errorfile 503 /etc/h/a.lst.old"), Usage::Unused);
+        let authorities = |line| usage(FileKind::General, "ca.pem", line);
+        assert_eq!(
+            authorities("bind :1 ssl ca-file /etc/h verify required"),
+            Usage::Other,
+            "it is in the folder"
+        );
+        assert_eq!(authorities("server s 127.0.0.1:1 ssl ca-file @system-ca"), Usage::Unused);
+        assert_eq!(authorities("bind :1 ssl ca-file /etc/other.pem"), Usage::Unused);
+        assert_eq!(general("bind :1 ssl ca-file /etc/h"), Usage::Unused, "that is none");
         let map = |line| usage(FileKind::Map, "h.map", line);
         assert_eq!(map("use_backend %[hdr(host),lower,map_beg(/maps/h.map,none)]"), Usage::Map);
         assert_eq!(map("http-request deny if { src -f /maps/h.map }"), Usage::Patterns);
+        for line in
+            ["http-request set-header x %[path,map_reg(/maps/h.map)]", "use_backend %[int(1),map_int(h.map)]"]
+        {
+            assert_eq!(map(line), Usage::OrderedMap, "the first line that fits counts");
+        }
+        for line in ["use_backend %[src,map_ip(h.map)]", "http-request set-map(/maps/h.map) %[path] %[src]"] {
+            assert_eq!(map(line), Usage::Map, "{line}");
+        }
+        let ordered =
+            "frontend f\n  use_backend %[path,map(h.map)]\n  use_backend %[path,map_sub(h.map,a)]\n";
+        let ordered = Document::parse(ordered.as_bytes());
+        assert_eq!(Usage::of(&ordered, FileKind::Map, "h.map"), Usage::OrderedMap);
         let both = "frontend f\n  acl a src -f h.map\n  http-request set-header x %[path,map(h.map)]\n";
         assert_eq!(Usage::of(&Document::parse(both.as_bytes()), FileKind::Map, "h.map"), Usage::Other);
     }

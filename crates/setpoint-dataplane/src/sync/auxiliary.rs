@@ -212,12 +212,21 @@ impl<T: Target> Run<'_, T> {
         Ok(())
     }
 
-    /// Deletes files that nothing names any more. That it can't be done is no failure.
+    /// Deletes files that nothing names any more. That it can't be done is no failure. Where HAProxy reloads and nobody has seen that
+    /// succeed, they stay: what it goes back to may name them.
     pub(super) async fn delete_files(&self, files: &FileDiffs, written: Written, result: &mut SyncResult) {
         result.kept_files = files.kept().map(str::to_owned).collect();
+        let is_unseen = result.reload_triggered && !result.reload_verified;
         let mut kept = BTreeSet::new();
         for kind in FileKind::ALL {
             for name in &files.of(kind).to_delete {
+                if is_unseen {
+                    let why = "it stays until a sync has not to reload, or sees the reload succeed";
+                    result.warnings.push(format!("{kind} {name} is not deleted: {why}"));
+                    result.kept_files.push(name.clone());
+                    kept.insert(name.clone());
+                    continue;
+                }
                 match self.target.delete_file(kind, name).await {
                     Ok(()) => result.applied_files.push(format!("- {kind} {name}")),
                     Err(error) => {

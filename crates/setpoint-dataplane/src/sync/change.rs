@@ -1,5 +1,6 @@
 //! Changes the configuration of a target, by the way that was chosen.
 
+use std::borrow::Cow;
 use std::sync::PoisonError;
 
 use setpoint_haproxy::compare::{Diff, Operation};
@@ -9,7 +10,7 @@ use super::execute::execute;
 use super::failure::{Failed, both, failed, first_of};
 use super::steps::Step;
 use super::ways::{Route, Way};
-use super::{Current, Run, SyncMode, SyncOptions, SyncResult};
+use super::{Current, Run, SyncMode, SyncOptions, SyncResult, normalised};
 use crate::client::{ApiError, Changed, For};
 use crate::error::Stage;
 use crate::target::Target;
@@ -237,6 +238,16 @@ impl<T: Target> Run<'_, T> {
         first_of(failures).map_or(Ok(committed), Err)
     }
 
+    /// The text that is pushed.
+    fn text(&self) -> Cow<'_, [u8]> {
+        let text = &self.desired.text;
+        if self.target.rewrites() {
+            normalised::to_push(&Document::parse(text)).print().into()
+        } else {
+            text.into()
+        }
+    }
+
     /// Writes the text without a reload, and tells a running HAProxy what has changed.
     async fn push_with_actions(
         &self,
@@ -245,7 +256,7 @@ impl<T: Target> Run<'_, T> {
         operations: &[Operation],
         result: &mut SyncResult,
     ) -> Result<Committed, Failed> {
-        let pushed = self.target.push_with_actions(&self.desired.text, version, actions).await;
+        let pushed = self.target.push_with_actions(&self.text(), version, actions).await;
         self.pushed(pushed, version, operations, Stage::Commit, result).await
     }
 
@@ -256,7 +267,7 @@ impl<T: Target> Run<'_, T> {
         stage: Stage,
         result: &mut SyncResult,
     ) -> Result<Committed, Failed> {
-        let pushed = self.target.push(&self.desired.text, version).await;
+        let pushed = self.target.push(&self.text(), version).await;
         self.pushed(pushed, version, operations, stage, result).await
     }
 

@@ -4,13 +4,15 @@
 //! priority 1: chain a: 1 2 3     chain b: 1 2      ── all ended ──▶ priority 2: …
 //! ```
 //!
-//! What works on one list, or makes things of one kind in one section, is a chain: its order counts.
+//! What works on one list, or makes or deletes things of one kind in one section, is a chain: its order counts. What is replaced
+//! under its name is a chain by itself.
 
 use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
 use futures::stream;
-use setpoint_haproxy::compare::{Operation, Subject};
+use setpoint_haproxy::compare::{ChildKey, Operation, Subject};
+use setpoint_plan::Action;
 
 use super::steps::Step;
 
@@ -20,8 +22,13 @@ type Priority = (u8, i32);
 /// The priority of an operation, and the chain that it belongs to.
 fn place_of(operation: &Operation) -> (Priority, String) {
     let (phase, rank, ..) = operation.order;
+    let is_replaced = operation.action == Action::Modify;
     let chain = match &operation.subject {
+        Subject::Child { kind, key: key @ ChildKey::Name(_), .. } if is_replaced => {
+            format!("{} {kind} {key}", operation.section)
+        }
         Subject::Child { kind, .. } => format!("{} {kind}", operation.section),
+        _ if is_replaced => operation.section.to_string(),
         _ => operation.section.kind.to_string(),
     };
     ((phase, rank), chain)

@@ -134,12 +134,18 @@ impl<'a, T: Target> Run<'a, T> {
             let before = self.process_before().await;
             match self.change(&diff, &current, &desired, waits, result).await {
                 Ok(committed) => {
+                    // What files have reloaded for came before: HAProxy may have been told of the rest.
+                    let was_told = !committed.reloads;
                     self.finish(committed, before.as_ref(), &desired, result).await?;
-                    if !result.reload_triggered {
+                    if was_told {
                         self.read_back_running(diff.operations().iter(), &desired).await?;
                     }
                     self.repair_running(&desired, result).await?;
                     if let Some((files, written)) = files {
+                        if was_told && files.deletes_any() {
+                            // What HAProxy goes back to where that fails may name them.
+                            self.wait_for_pending(result).await?;
+                        }
                         self.delete_files(&files, written, result).await;
                     }
                     return Ok(());

@@ -14,15 +14,63 @@ struct Rewriting {
 }
 
 /// All of them.
-const TABLE: [Rewriting; 3] = [
+const TABLE: [Rewriting; 4] = [
     Rewriting { what: "unnamed `defaults` get a name", apply: named_defaults },
     Rewriting { what: "a `global` section that says nothing is left out", apply: without_empty_global },
     Rewriting { what: "several `traces` sections become one", apply: one_traces },
+    Rewriting { what: "sections are put in another order", apply: named_where_they_move },
 ];
 
 /// What is desired, as the original writes it where this is there.
 pub(super) fn as_written(current: &Document, desired: &Document) -> Document {
     TABLE.iter().fold(desired.clone(), |desired, row| (row.apply)(current, &desired).unwrap_or(desired))
+}
+
+/// What is pushed to the original: it puts `defaults` before all else and in another order, so that each proxy names those that govern
+/// it by its place.
+pub(super) fn to_push(desired: &Document) -> Document {
+    named(desired, |_, _| true)
+}
+
+/// The proxies that name their `defaults` by now, or are new, name them.
+fn named_where_they_move(current: &Document, desired: &Document) -> Option<Document> {
+    let there = governed(current);
+    let is_there = |section: &Section, defaults: &str| {
+        let at = current.find(section.kind(), section.name().as_deref());
+        at.is_some_and(|at| there.iter().any(|(place, held)| *place == at && held == defaults))
+    };
+    Some(named(desired, |section, defaults| !is_there(section, defaults)))
+}
+
+/// The same, where some proxies name the `defaults` that govern them by their place.
+fn named(desired: &Document, which: impl Fn(&Section, &str) -> bool) -> Document {
+    let mut document = desired.clone();
+    let is_defaults = |section: &&std::sync::Arc<Section>| section.kind() == SectionKind::Defaults;
+    if desired.sections().iter().filter(is_defaults).count() < 2 {
+        return document;
+    }
+    for (index, defaults) in governed(desired) {
+        let Some(section) = desired.sections().get(index) else { continue };
+        let name = section.name().map(|name| String::from_utf8_lossy(&name).into_owned());
+        if let Some(name) = name.filter(|_| which(section, &defaults)) {
+            let header = format!("{} {name} from {defaults}", section.kind().keyword());
+            document = document.with_section(index, &with_header(section, &header));
+        }
+    }
+    document
+}
+
+/// The proxies that `defaults` with a name govern by their place alone, and which.
+fn governed(document: &Document) -> Vec<(usize, String)> {
+    let (mut governed, mut defaults) = (Vec::new(), None);
+    for (index, section) in document.sections().iter().enumerate() {
+        if section.kind() == SectionKind::Defaults {
+            defaults = section.name().map(|name| String::from_utf8_lossy(&name).into_owned());
+        } else if section.kind().is_proxy() && section.from().is_none() {
+            governed.extend(defaults.clone().map(|defaults| (index, defaults)));
+        }
+    }
+    governed
 }
 
 fn named_defaults(current: &Document, desired: &Document) -> Option<Document> {
@@ -128,6 +176,31 @@ mod tests {
                 "file.compression-many"
             ]
         );
+    }
+
+    #[test]
+    fn proxies_keep_the_defaults_that_govern_them_though_they_move() {
+        let parse = |text: &str| Document::parse(text.as_bytes());
+        let given = parse(
+            "defaults b\n  mode http\n\nbackend x\n\ndefaults a\n  mode tcp\n\nbackend y # mine\n\nbackend z from b\n",
+        );
+        let pushed = to_push(&given);
+        let text = String::from_utf8(pushed.print()).unwrap();
+        assert!(text.contains("backend x from b\n") && text.contains("backend y from a\n"), "{text}");
+        let written = parse(
+            "defaults a\n  mode tcp\n\ndefaults b\n  mode http\n\nbackend x from b\n\nbackend y from a\n\nbackend z from b\n",
+        );
+        let differs = |written: &Document| {
+            !compare(written, &as_written(written, &given), &Context::default()).unwrap().is_empty()
+        };
+        assert!(!differs(&written));
+        // One that is governed by the same as before need not say so.
+        assert!(!differs(&given));
+        assert!(differs(&parse(
+            "defaults a\n  mode tcp\n\ndefaults b\n  mode http\n\nbackend x\n\nbackend y\n\nbackend z from b\n"
+        )));
+        let alone = parse("defaults a\n\nbackend x\n");
+        assert_eq!(to_push(&alone).print(), alone.print());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! ```
 
 use setpoint_haproxy::compare::{Operation, Subject};
+use setpoint_haproxy::model::ObjectKind;
 use setpoint_haproxy::text::{Document, SectionKind};
 use setpoint_plan::Action;
 
@@ -97,7 +98,7 @@ impl<'q, T: Target> Question<'q, T> {
         let is_possible = match strategy {
             Strategy::Text => true,
             Strategy::Transaction => !self.needs_text(),
-            Strategy::OneByOne => !self.needs_text() && self.is_told_one_by_one(),
+            Strategy::OneByOne => !self.needs_text() && self.is_told_directly(),
         };
         if !is_possible {
             return Err(Impossible(strategy));
@@ -135,7 +136,7 @@ impl<'q, T: Target> Question<'q, T> {
             return vec![(mode, Route::Text, text)];
         }
         let mut ways = Vec::new();
-        if self.is_told_one_by_one() && !self.files_wait {
+        if self.is_told_directly() && !self.files_wait {
             let calls = Calls::OneByOne(self.operations.iter().map(sent).collect());
             ways.push((SyncMode::Runtime, Route::OneByOne, costs.estimate(&calls, self.held, false)));
         }
@@ -171,10 +172,20 @@ impl<'q, T: Target> Question<'q, T> {
             && sections.filter(|section| section.kind() == SectionKind::Defaults).nth(1).is_some()
     }
 
+    /// Returns whether only servers change that HAProxy can be told of.
     fn is_told_one_by_one(&self) -> bool {
         let is_told =
             |operation: &Operation| operation.is_server_modification() && operation.runtime.is_possible();
         self.operations.iter().all(is_told)
+    }
+
+    /// The same where a transaction would reload for what is new, too.
+    fn is_told_directly(&self) -> bool {
+        let is_told = |operation: &Operation| {
+            let is_server = matches!(operation.subject, Subject::Child { kind: ObjectKind::Server, .. });
+            is_server && operation.action != Action::Delete && operation.runtime.is_possible()
+        };
+        self.is_told_one_by_one() || self.target.always_reloads() && self.operations.iter().all(is_told)
     }
 
     /// The operations as `X-Runtime-Actions`, if all of them can be told that way.

@@ -2,12 +2,13 @@
 
 use setpoint_dataplane::client::{
     ApiError, Capability, Client, ConnectError, FileKind, For, OperateError, PushReload, ReloadStatus,
-    Settings,
+    Settings, Tls,
 };
-use setpoint_dataplane_api::Dialect;
+use setpoint_dataplane_api::{Address, Dialect, Listener, TlsFiles};
 use setpoint_haproxy::compare::{Diff, compare};
 use setpoint_haproxy::model::{Edition, Version};
 use setpoint_haproxy::text::Document;
+use setpoint_testutils::certificates::Authority;
 use setpoint_testutils::wait::{self, LIMIT};
 use setpoint_testutils::{Proxy, need};
 
@@ -218,5 +219,51 @@ async fn who_asks_by_the_address_goes_before_who_asks_by_default() {
     let url = world.url.replace("http://", &format!("http://{user}:{password}@"));
     let client = Client::connect(Settings::new(url).with_credentials(user, "another")).await.unwrap();
     assert_eq!(client.endpoint(), world.url);
+    world.end().await;
+}
+
+/// Whom an API trusts, and who trusts it.
+#[tokio::test]
+async fn a_certificate_of_an_authority_that_is_named_is_trusted_and_one_is_shown_to_whom_it_is_asked_for() {
+    let world = need!(World::start(Dialect::default(), TEXT).await);
+    let (authority, other) = (Authority::new(), Authority::new());
+    let (server, client) = (authority.server(), authority.server());
+    let write = |name: &str, text: &str| {
+        let path = world.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let files = |client_authorities| TlsFiles {
+        certificate: write("server.pem", &server.certificate),
+        key: write("server.key", &server.key),
+        client_authorities,
+    };
+    let authorities = write("clients.pem", &authority.certificate());
+    let mut urls = Vec::new();
+    for files in [files(None), files(Some(authorities))] {
+        let listener = Listener::bind(Address::Tls("127.0.0.1:0".parse().unwrap(), files)).await.unwrap();
+        urls.push(listener.url().trim_end_matches("/v3").to_owned());
+        tokio::spawn(setpoint_dataplane_api::serve(vec![listener], world.api(), std::future::pending()));
+    }
+    let connect = async |url: &str, trusted: &Authority, identity: Option<String>| {
+        let tls = Tls {
+            authorities: Some(trusted.certificate().into_bytes()),
+            identity: identity.map(String::into_bytes),
+        };
+        let settings = Settings { tls, timeout: LIMIT, ..Settings::new(url) };
+        let client = Client::connect(settings.with_credentials(CREDENTIALS.0, CREDENTIALS.1)).await?;
+        Ok::<_, ConnectError>(client.configuration_version().await?)
+    };
+    let is_refused = |outcome: Result<u64, ConnectError>| match outcome {
+        Err(ConnectError::Api(error)) => error.is_connection(),
+        _ => false,
+    };
+    let identity = || Some(client.certificate.clone() + &client.key);
+    assert_eq!(connect(&urls[0], &authority, None).await.unwrap(), 1);
+    assert!(is_refused(connect(&urls[0], &other, None).await), "nobody known has signed for it");
+    assert_eq!(connect(&urls[1], &authority, identity()).await.unwrap(), 1);
+    assert!(is_refused(connect(&urls[1], &authority, None).await), "it wants to know who asks");
+    let stranger = other.server();
+    assert!(is_refused(connect(&urls[1], &authority, Some(stranger.certificate + &stranger.key)).await));
     world.end().await;
 }

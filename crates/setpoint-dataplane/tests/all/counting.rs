@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use setpoint_dataplane::client::{
@@ -49,6 +49,9 @@ pub(crate) struct Counting<T> {
     pub(crate) inner: T,
     calls: Mutex<Vec<String>>,
     faults: Mutex<BTreeMap<&'static str, VecDeque<Fault>>>,
+    /// How many operations are under way, and how many were at most.
+    under_way: AtomicUsize,
+    pub(crate) most: AtomicUsize,
     /// How long each call takes longer than it would.
     pub(crate) delay: Duration,
     /// Whether it says of itself what the original API would.
@@ -61,6 +64,8 @@ pub(crate) struct Counting<T> {
     pub(crate) drains: AtomicBool,
     /// Whether it calls every reload a success of which it knows nothing.
     pub(crate) forgets: bool,
+    /// Whether it reloads for each change that takes effect by itself, and does not say what the reload is called.
+    pub(crate) reloads_silently: bool,
     /// What it drops of a text that is pushed.
     pub(crate) drops: Option<&'static str>,
     /// Whether it does not tell which version a push has made.
@@ -78,12 +83,15 @@ impl<T> Counting<T> {
             inner,
             calls: Mutex::default(),
             faults: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
             delay,
             is_original: false,
             lies: false,
             stays: None,
             drains: AtomicBool::new(false),
             forgets: false,
+            reloads_silently: false,
             drops: None,
             is_silent: false,
             skips_to: None,
@@ -176,8 +184,19 @@ impl<T: Target> Target for Counting<T> {
     }
 
     async fn operate(&self, operation: &Operation, made_for: For<'_>) -> Result<Changed, OperateError> {
-        self.note("operate", &operation.to_string()).await?;
-        self.inner.operate(operation, made_for).await
+        let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(under_way, Ordering::Relaxed);
+        let noted = self.note("operate", &operation.to_string()).await;
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        noted?;
+        let changed = self.inner.operate(operation, made_for).await?;
+        if self.reloads_silently && matches!(made_for, For::Version(_)) {
+            let version = changed.version.unwrap();
+            let id = self.inner.begin(version).await?;
+            let reloaded = self.inner.commit(&id, true).await?;
+            return Ok(Changed { reload_id: None, is_delayed: true, ..reloaded });
+        }
+        Ok(changed)
     }
 
     async fn operate_bundle(&self, bundle: &Bundle, made_for: For<'_>) -> Result<Changed, OperateError> {

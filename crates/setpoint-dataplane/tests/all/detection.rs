@@ -64,4 +64,45 @@ async fn what_the_original_does_not_tell_a_running_haproxy_takes_a_reload() {
         assert!(operation.runtime.is_possible(), "{changed}");
         assert_eq!(target.needs_reload(operation).is_none(), is_told, "{changed}");
     }
+    // What it adds has to be whole without checks and without defaults.
+    let more = |head: &str, server: &str| {
+        let servers = format!("backend b\n  balance roundrobin\n{head}  server s 127.0.0.1:1\n");
+        let new = format!("{servers}  server t 127.0.0.1:2 {server}\n");
+        let diff =
+            compare(&Document::parse(servers.as_bytes()), &Document::parse(new.as_bytes()), target.context());
+        let diff = diff.unwrap();
+        let [operation] = diff.operations() else { panic!("{diff:?}") };
+        assert!(operation.runtime.is_possible(), "{head}{server}");
+        target.needs_reload(operation)
+    };
+    assert_eq!(more("", "weight 7"), None);
+    assert!(more("", "check").is_some());
+    assert!(more("  default-server maxconn 9\n", "weight 7").is_some());
+}
+
+/// Seen at the original: what its calls make of that is something else.
+#[tokio::test]
+async fn what_the_original_gets_wrong_by_its_calls_goes_as_a_text() {
+    let target = ApiTarget::with_haproxy(told("v3.0.21 abc").await, Version::V3_0);
+    let newer = ApiTarget::with_haproxy(told("v3.2.13 abc").await, Version::V3_2);
+    for (current, desired, is_wrong, is_wrong_later) in [
+        ("mailers m\n  timeout mail 9s\n", "mailers m\n", true, true),
+        ("mailers m\n  timeout mail 9s\n", "mailers m\n  timeout mail 8s\n", false, false),
+        (
+            "userlist u\n  group g\n  user a password x\n",
+            "userlist u\n  group g users a\n  user a password x\n",
+            true,
+            true,
+        ),
+        ("backend b\n", "backend b\n\nring r\n  size 32768\n", true, false),
+        ("defaults d\n  tcp-response content accept\n", "defaults d\n", true, true),
+        ("defaults d\n", "defaults d\n  tcp-response content accept\n", true, false),
+    ] {
+        for (target, is_wrong) in [(&target, is_wrong), (&newer, is_wrong_later)] {
+            let (old, new) = (Document::parse(current.as_bytes()), Document::parse(desired.as_bytes()));
+            let diff = compare(&old, &new, target.context()).unwrap();
+            let needs = diff.operations().iter().any(|operation| target.needs_text(operation).is_some());
+            assert_eq!(needs, is_wrong, "{current}{desired}");
+        }
+    }
 }

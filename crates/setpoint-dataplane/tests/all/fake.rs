@@ -1,5 +1,6 @@
 //! An API that answers what a test says, and notes what it is asked.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,6 +13,7 @@ pub(crate) type Said = (u16, &'static str, String);
 pub(crate) struct Fake {
     pub(crate) url: String,
     asked: Arc<Mutex<Vec<String>>>,
+    connections: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
@@ -30,8 +32,11 @@ impl Fake {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (noted, answer) = (Arc::clone(&asked), Arc::new(Mutex::new(answer)));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&connections);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::Relaxed);
                 let (noted, answer) = (Arc::clone(&noted), Arc::clone(&answer));
                 tokio::spawn(async move {
                     let _ = serve(stream, |asked| {
@@ -42,7 +47,12 @@ impl Fake {
                 });
             }
         });
-        Self { url, asked, task }
+        Self { url, asked, connections, task }
+    }
+
+    /// How many connections were made so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// The calls that were made so far: the method, and the path with what is behind it.

@@ -9,17 +9,18 @@ use setpoint_dataplane::client::{Client, MapEntry, Settings};
 use setpoint_dataplane::error::Stage;
 use setpoint_dataplane::files::AuxiliaryFiles;
 use setpoint_dataplane::retry::Retry;
-use setpoint_dataplane::sync::{Choice, Desired, SyncOptions, sync};
-use setpoint_dataplane::target::{ApiTarget, Target as _};
+use setpoint_dataplane::sync::{Choice, Desired, Strategy, SyncMode, SyncOptions, sync};
+use setpoint_dataplane::target::{ApiTarget, Target};
 use setpoint_dataplane_api::Dialect;
 use setpoint_haproxy::compare::compare;
 use setpoint_haproxy::text::Document;
-use setpoint_testutils::{Proxy, need, wait};
+use setpoint_testutils::proxy::Proxy;
+use setpoint_testutils::{Missing, need, wait};
 use tokio_util::sync::CancellationToken;
 
 use crate::counting::Fault;
-use crate::sync::{TEXT, error, is_done, options, run, world};
-use crate::world::{CREDENTIALS, World};
+use crate::sync::{TEXT, error, is_done, options, run, world, world_at};
+use crate::world::{CREDENTIALS, Place, World};
 
 /// Two configurations with their files, between which something has to be told, and something takes a reload.
 fn pair_with_files(world: &World) -> [Desired; 2] {
@@ -86,14 +87,12 @@ pub(crate) fn drawn(seed: &mut u64, most: u64) -> u64 {
 }
 
 /// Returns whether two texts mean the same.
-pub(crate) fn is_equal(target: &ApiTarget, one: &[u8], other: &[u8]) -> bool {
+pub(crate) fn is_equal(target: &impl Target, one: &[u8], other: &[u8]) -> bool {
     compare(&Document::parse(one), &Document::parse(other), target.context()).unwrap().is_empty()
 }
 
 /// Goes from one configuration to the other and back, while the connection is treated by a schedule for each seed.
-pub(crate) async fn schedules(
-    seeds: impl IntoIterator<Item = u64>,
-) -> Result<(), setpoint_testutils::Missing> {
+pub(crate) async fn schedules(seeds: impl IntoIterator<Item = u64>) -> Result<(), Missing> {
     let (world, _) = world(Dialect::default()).await?;
     let pair = pair_with_files(&world);
     let direct = ApiTarget::new(world.client().await).await.unwrap();
@@ -215,5 +214,74 @@ async fn what_differs_in_nothing_is_no_success_while_a_reload_is_pending_that_fa
     run(&target, &text, &unverified).await.unwrap();
     let (error, _) = error(run(&target, &text, &SyncOptions { fallback_to_raw: false, ..options() }).await);
     assert_eq!(error.stage, Stage::ReloadVerification, "{}", error.chain());
+    world.end().await;
+}
+
+/// What was collected is gone then, and nobody has it half.
+pub(crate) async fn an_api_that_is_restarted_in_the_middle_of_a_transaction_leaves_what_was_there(
+    place: &Place,
+) -> Result<(), Missing> {
+    if !place.has_api() {
+        return Ok(());
+    }
+    let (mut world, mut target) = world_at(place).await?;
+    let [_, text] = pair(&world).map(|text| String::from_utf8(text).unwrap());
+    for falls_back in [false, true] {
+        let before = target.read().await.unwrap().0;
+        target.calls();
+        target.delay = Duration::from_millis(300);
+        let options = SyncOptions {
+            choice: Choice::Always(Strategy::Transaction),
+            fallback_to_raw: falls_back,
+            ..options()
+        };
+        let restarts = async {
+            while target.count("operate") == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            world.restart_api().await;
+        };
+        let (outcome, ()) = tokio::join!(run(&target, &text, &options), restarts);
+        target.delay = Duration::ZERO;
+        if falls_back {
+            assert_eq!(outcome.unwrap().mode, SyncMode::RawFallback);
+        } else {
+            let (error, _) = error(outcome);
+            assert_eq!(error.stage, Stage::Apply, "{}", error.chain());
+            assert_eq!(target.read().await.unwrap().0, before);
+        }
+    }
+    is_done(&target, &text).await;
+    world.end().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn on_a_full_disk_a_sync_fails_and_leaves_what_was_there_and_a_later_one_gets_there() {
+    let world = need!(World::start_on_small_disk(Dialect::default(), TEXT, "512k").await);
+    let target = crate::sync::target(&world).await;
+    let [former, desired] = pair_with_files(&world);
+    let cancel = CancellationToken::new();
+    sync(&target, &former, &options(), &cancel).await.map_err(|failed| failed.error.chain()).unwrap();
+    world.settled().await;
+    let before = world.file();
+    world.fill_disk(true);
+    let weight = world.text(&TEXT.replace("weight 10", "weight 77"));
+    for fallback_to_raw in [false, true] {
+        let options = SyncOptions { fallback_to_raw, ..options() };
+        let (full, _) = error(sync(&target, &desired, &options, &cancel).await);
+        assert!(full.chain().contains("No space left"), "{}", full.chain());
+        let (full, _) = error(run(&target, &weight, &options).await);
+        assert!(full.chain().contains("No space left"), "{}", full.chain());
+        assert_eq!(world.file(), before);
+    }
+    let servers = target.running_servers("app").await.unwrap();
+    assert!(servers.iter().all(|server| server.weight == Some(10)), "{servers:?}");
+    world.fill_disk(false);
+    sync(&target, &desired, &options(), &cancel).await.map_err(|failed| failed.error.chain()).unwrap();
+    let direct = ApiTarget::new(world.client().await).await.unwrap();
+    let unlike = unlike(&world, &direct, &desired).await;
+    assert!(unlike.is_empty(), "{unlike:?}");
+    assert!(is_equal(&direct, world.file().as_bytes(), &desired.text));
     world.end().await;
 }

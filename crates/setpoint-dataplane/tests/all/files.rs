@@ -3,8 +3,9 @@
 
 use setpoint_dataplane::client::{Client, Settings};
 use setpoint_dataplane::costs::Weights;
+use setpoint_dataplane::error::Stage;
 use setpoint_dataplane::files::{AuxiliaryFiles, Files};
-use setpoint_dataplane::sync::{Choice, Desired, SyncOptions, SyncResult, plan, sync};
+use setpoint_dataplane::sync::{Choice, Desired, Strategy, SyncMode, SyncOptions, SyncResult, plan, sync};
 use setpoint_dataplane::target::{ApiTarget, Target};
 use setpoint_dataplane_api::Dialect;
 use setpoint_testutils::certificates::Authority;
@@ -310,4 +311,165 @@ async fn files_at_the_original_are_written_without_a_reload_but_for_certificates
             calls.iter().filter(|call| call.contains("PUT /v3/services/haproxy/transactions/t")).count();
         assert_eq!(commits, 1, "{version}: one reload for all of them: {calls:#?}");
     }
+}
+
+/// A file whose reload came before is no reason to believe what HAProxy was told after it.
+#[tokio::test]
+async fn what_haproxy_was_told_after_the_reload_of_a_file_is_read_back() {
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    // Only when it is told of an error page does it turn out that this takes a reload.
+    target.boasts = true;
+    let base = TEXT.replace("  default_backend", "  errorfile 503 DIR/general/503.http\n  default_backend");
+    let page = |words: &str| AuxiliaryFiles {
+        general: files([("503.http", format!("HTTP/1.0 503 No\r\n\r\n{words}\n").as_bytes())]),
+        ..AuxiliaryFiles::default()
+    };
+    bring(&target, &world.text(&base), &page("one")).await;
+    target.lies = true;
+    let desired = Desired {
+        text: world.text(&base.replace("weight 10", "weight 20")).into_bytes(),
+        files: page("two"),
+    };
+    let (error, result) = error(sync(&target, &desired, &cheapest(), &CancellationToken::new()).await);
+    assert!(result.reload_triggered, "{result:?}");
+    assert_eq!(error.stage, Stage::ReadBack, "{}", error.chain());
+    assert!(error.to_string().contains("server s1 runs with weight 1 and not 20"), "{error}");
+    world.end().await;
+}
+
+/// What HAProxy goes back to where the reload fails may name them.
+#[tokio::test]
+async fn files_are_deleted_only_when_no_reload_is_left_that_nobody_has_seen() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    std::fs::write(world.path("maps/old.map"), "a b\n").unwrap();
+    let text = world.text(&TEXT.replace("  default_backend", "  http-request deny\n  default_backend"));
+    let desired = Desired {
+        text: text.into_bytes(),
+        files: AuxiliaryFiles { maps: files([]), ..AuxiliaryFiles::default() },
+    };
+    let unverified = SyncOptions { verify_reload: false, ..cheapest() };
+    let result = sync(&target, &desired, &unverified, &CancellationToken::new()).await.unwrap();
+    assert!(result.reload_triggered && !result.reload_verified, "{result:?}");
+    assert_eq!(result.kept_files, ["old.map"]);
+    assert!(result.warnings.iter().any(|warning| warning.contains("old.map is not deleted")), "{result:?}");
+    assert!(world.path("maps/old.map").exists());
+    // The next one asks whether that reload is still to come.
+    target.calls();
+    let result = sync(&target, &desired, &cheapest(), &CancellationToken::new()).await.unwrap();
+    assert_eq!(result.applied_files, ["- map old.map"]);
+    let calls = target.calls();
+    let at = |call: &str| calls.iter().position(|noted| noted.starts_with(call)).unwrap();
+    assert!(at("pending_reload") < at("delete_file"), "{calls:?}");
+    world.end().await;
+}
+
+/// HAProxy looks such a map up line by line, and the original puts new entries behind all others.
+#[tokio::test]
+async fn a_map_whose_order_counts_takes_a_reload_at_the_original_and_none_at_ours() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let base = TEXT.replace(
+        "  default_backend",
+        "  http-request set-header x-m %[path,map_reg(DIR/maps/used.map)]\n  default_backend",
+    );
+    let text = world.text(&base);
+    let maps = |bytes: &str| AuxiliaryFiles {
+        maps: files([("used.map", bytes.as_bytes())]),
+        ..AuxiliaryFiles::default()
+    };
+    bring(&target, &text, &maps("^/a a\n. b\n")).await;
+    assert_eq!(as_planned(&world, &target, &text, &maps("^/c c\n^/a a\n. b\n")).await, 0);
+    let entries = target.inner.client().map_entries("used.map").await.unwrap().unwrap();
+    let keys: Vec<_> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    assert_eq!(keys, ["^/c", "^/a", "."]);
+    let original = target.inner.as_original();
+    assert_eq!(as_planned(&world, &original, &text, &maps("^/d d\n^/c c\n^/a a\n. b\n")).await, 1);
+    world.end().await;
+}
+
+/// The API tells a serial number and who signed, and both may stay the same.
+#[tokio::test]
+async fn a_certificate_that_differs_in_its_key_or_its_chain_alone_is_replaced() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let text = world.text(TEXT);
+    let with = |bytes: &[u8]| AuxiliaryFiles {
+        certificates: files([("site.pem", bytes)]),
+        ..AuxiliaryFiles::default()
+    };
+    let authority = Authority::new();
+    let made = authority.server();
+    let plain = made.certificate.clone() + &made.key;
+    let chained = made.certificate.clone() + &authority.certificate() + &made.key;
+    bring(&target, &text, &with(plain.as_bytes())).await;
+    assert!(bring(&target, &text, &with(plain.as_bytes())).await.applied_files.is_empty());
+    for bytes in [chained, plain] {
+        let result = bring(&target, &text, &with(bytes.as_bytes())).await;
+        assert_eq!(result.applied_files, ["~ certificate site.pem"]);
+        assert_eq!(std::fs::read(world.path("ssl/site.pem")).unwrap(), bytes.as_bytes());
+    }
+    // And a checksum of all that is desired knows all kinds of files.
+    let digest = |files: AuxiliaryFiles| Desired { text: b"backend b\n".to_vec(), files }.digest();
+    let of = |bytes: &str| AuxiliaryFiles {
+        ca_files: files([("ca.pem", bytes.as_bytes())]),
+        ..AuxiliaryFiles::default()
+    };
+    assert_ne!(digest(of("one")), digest(of("two")));
+    world.end().await;
+}
+
+/// One that is empty is compared like any other, whichever way the configuration goes.
+#[tokio::test]
+async fn the_last_file_of_a_kind_goes_also_where_the_whole_text_is_pushed() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let page = b"HTTP/1.0 503 No\r\n\r\n";
+    let all = AuxiliaryFiles {
+        maps: files([("one.map", b"a b\n")]),
+        general: files([("503.http", page)]),
+        certificates: files([("site.pem", &certificate())]),
+        ..AuxiliaryFiles::default()
+    };
+    bring(&target, &world.text(TEXT), &all).await;
+    let none = AuxiliaryFiles {
+        maps: files([]),
+        general: files([]),
+        certificates: files([]),
+        ..AuxiliaryFiles::default()
+    };
+    let desired =
+        Desired { text: world.text(&TEXT.replace("weight 10", "weight 20")).into_bytes(), files: none };
+    let options = SyncOptions { choice: Choice::Always(Strategy::Text), ..cheapest() };
+    let result = sync(&target, &desired, &options, &CancellationToken::new()).await.unwrap();
+    assert_eq!(result.mode, SyncMode::RawChosen);
+    assert_eq!(result.applied_files, ["- map one.map", "- file 503.http", "- certificate site.pem"]);
+    for name in ["maps/one.map", "general/503.http", "ssl/site.pem"] {
+        assert!(!world.path(name).exists(), "{name}");
+    }
+    assert!(world.path("general/setpoint-digests.json").exists(), "what is noted of files is none of them");
+    world.end().await;
+}
+
+/// An API that says only afterwards that a change of a server takes a reload.
+#[tokio::test]
+async fn a_reload_that_a_change_by_itself_turns_out_to_take_is_verified_by_the_process() {
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    target.reloads_silently = true;
+    let desired = Desired {
+        text: world.text(&TEXT.replace("weight 10", "weight 20")).into_bytes(),
+        files: AuxiliaryFiles::default(),
+    };
+    let before = world.reloads();
+    let options = SyncOptions { choice: Choice::Always(Strategy::OneByOne), ..cheapest() };
+    let result = sync(&target, &desired, &options, &CancellationToken::new()).await.unwrap();
+    assert!(result.reload_triggered && result.reload_id.is_none() && result.reload_verified, "{result:?}");
+    assert!(world.reloads() > before);
+    target.forgets = true;
+    let again = Desired {
+        text: world.text(&TEXT.replace("weight 10", "weight 30")).into_bytes(),
+        files: AuxiliaryFiles::default(),
+    };
+    let options =
+        SyncOptions { reload_verification_timeout: std::time::Duration::from_millis(200), ..options };
+    let (error, result) = error(sync(&target, &again, &options, &CancellationToken::new()).await);
+    assert_eq!(error.stage, Stage::ReloadVerification, "{}", error.chain());
+    assert!(!result.reload_verified, "nobody has seen another process");
+    world.end().await;
 }

@@ -1,6 +1,7 @@
 //! The client and the sync, on a real HAProxy behind an API.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
+mod any;
 mod client;
 mod counting;
 mod detection;
@@ -12,6 +13,7 @@ mod kinds;
 mod overload;
 mod read_back;
 mod rolling;
+mod scenarios;
 mod soak;
 mod sync;
 mod traffic;

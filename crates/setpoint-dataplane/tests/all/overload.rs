@@ -74,3 +74,17 @@ async fn a_sync_waits_until_another_transaction_has_ended_where_there_are_too_ma
     assert!(synced.unwrap().success);
     world.end().await;
 }
+
+#[tokio::test]
+async fn however_much_is_asked_at_once_it_takes_few_connections() {
+    let fake = Fake::start(|asked| {
+        std::thread::sleep(Duration::from_millis(2));
+        hello("v3.2.4", asked).unwrap_or_else(|| (200, "", "7".to_owned()))
+    })
+    .await;
+    let settings = Settings { most_calls: 4, ..Settings::new(&fake.url) };
+    let client = Client::connect(settings).await.unwrap();
+    let asked = futures::future::join_all((0..200).map(|_| client.configuration_version())).await;
+    assert!(asked.into_iter().all(|version| version.unwrap() == 7));
+    assert!(fake.connections() <= 20, "{} connections", fake.connections());
+}

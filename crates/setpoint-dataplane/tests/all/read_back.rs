@@ -5,13 +5,14 @@ use std::time::Duration;
 use setpoint_dataplane::client::{Client, Settings};
 use setpoint_dataplane::error::{ConnectionError, Stage};
 use setpoint_dataplane::sync::{SyncMode, SyncOptions};
+use setpoint_dataplane::target::Target as _;
 use setpoint_dataplane_api::Dialect;
 use setpoint_haproxy::text::Document;
-use setpoint_testutils::need;
+use setpoint_testutils::{Missing, need};
 
 use crate::counting::Fault;
-use crate::sync::{TEXT, error, is_done, options, run, target, world};
-use crate::world::World;
+use crate::sync::{TEXT, error, is_done, options, run, target, world, world_at};
+use crate::world::{Place, World};
 
 #[tokio::test]
 async fn fine_grained_sync_captures_post_sync_version() {
@@ -19,7 +20,7 @@ async fn fine_grained_sync_captures_post_sync_version() {
         let (world, target) = need!(world(dialect).await);
         let desired = world.text(&TEXT.replace("roundrobin", "leastconn"));
         let result = run(&target, &desired, &options()).await.unwrap();
-        let version = target.inner.client().configuration_version().await.unwrap();
+        let version = target.inner.version().await.unwrap();
         assert_eq!((result.mode, result.post_sync_version), (SyncMode::FineGrained, Some(version)));
         // What was captured spares the next one a fetch.
         let cached = Some((Document::parse(desired.as_bytes()), version));
@@ -30,20 +31,19 @@ async fn fine_grained_sync_captures_post_sync_version() {
     }
 }
 
-#[tokio::test]
-async fn connection_refused_triggers_retry() {
-    let (world, target) = need!(world(Dialect::default()).await);
+pub(crate) async fn connection_refused_triggers_retry(place: &Place) -> Result<(), Missing> {
+    let (world, target) = world_at(place).await?;
     target.fail("version", [Fault::Refused, Fault::Refused]);
     let cached = Some((Document::parse(world.file().as_bytes()), 7));
     let result = run(&target, &world.text(TEXT), &SyncOptions { cached, ..options() }).await.unwrap();
     assert!(result.success);
     assert_eq!((target.count("version"), target.count("read")), (3, 0), "the third one was answered");
     world.end().await;
+    Ok(())
 }
 
-#[tokio::test]
-async fn a_reload_that_nobody_has_seen_is_no_success() {
-    let (world, mut target) = need!(world(Dialect::default()).await);
+pub(crate) async fn a_reload_that_nobody_has_seen_is_no_success(place: &Place) -> Result<(), Missing> {
+    let (world, mut target) = world_at(place).await?;
     // An API that was restarted calls a reload a success of which it has never heard.
     target.forgets = true;
     let options = SyncOptions { reload_verification_timeout: Duration::from_millis(100), ..options() };
@@ -54,11 +54,13 @@ async fn a_reload_that_nobody_has_seen_is_no_success() {
     assert!(error.chain().contains("the same process serves as before"), "{}", error.chain());
     assert!(!result.reload_verified);
     world.end().await;
+    Ok(())
 }
 
-#[tokio::test]
-async fn a_push_that_makes_another_version_than_the_next_is_a_conflict() {
-    let (world, mut target) = need!(world(Dialect::default()).await);
+pub(crate) async fn a_push_that_makes_another_version_than_the_next_is_a_conflict(
+    place: &Place,
+) -> Result<(), Missing> {
+    let (world, mut target) = world_at(place).await?;
     let options = SyncOptions { raw_push_threshold: 1, ..options() };
     let desired = world.text(&(TEXT.replace("roundrobin", "leastconn") + "\nbackend more\n"));
     // Where the API does not tell the version, it is asked for.
@@ -72,11 +74,13 @@ async fn a_push_that_makes_another_version_than_the_next_is_a_conflict() {
     assert_eq!((result.retries, target.count("push")), (1, 2), "{result:?}");
     is_done(&target, &text).await;
     world.end().await;
+    Ok(())
 }
 
-#[tokio::test]
-async fn what_an_api_drops_of_a_text_is_an_error_that_shows_it() {
-    let (world, mut target) = need!(world(Dialect::default()).await);
+pub(crate) async fn what_an_api_drops_of_a_text_is_an_error_that_shows_it(
+    place: &Place,
+) -> Result<(), Missing> {
+    let (world, mut target) = world_at(place).await?;
     target.drops = Some("  http-request deny\n");
     let options = SyncOptions { raw_push_threshold: 1, ..options() };
     let text = TEXT.replace("  default_backend", "  http-request deny\n  default_backend");
@@ -84,6 +88,7 @@ async fn what_an_api_drops_of_a_text_is_an_error_that_shows_it() {
     assert_eq!(error.stage, Stage::ReadBack, "{}", error.chain());
     assert!(error.chain().contains("http_request_rule/0"), "{}", error.chain());
     world.end().await;
+    Ok(())
 }
 
 #[tokio::test]

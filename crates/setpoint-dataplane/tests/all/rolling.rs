@@ -55,7 +55,7 @@ async fn one_that_is_not_well_gets_its_text_back_and_no_other_is_touched() {
         roll(&targets, &desired, &|_| options.clone(), &rolling, &cancel, &|_, _| {}).await
     };
     // Each has its sockets in a folder of its own, in which it runs: what is desired is the same for all.
-    let folder = format!("{}/", worlds[0].0.folder.path().display());
+    let folder = format!("{}/", worlds[0].0.root().display());
     let well = worlds[0]
         .0
         .text(&text)
@@ -134,7 +134,7 @@ async fn files_that_the_former_text_names_go_only_when_it_is_not_needed_any_more
         "  default_backend",
         "  http-request set-header x %[path,map(DIR/maps/old.map)]\n  default_backend",
     );
-    let with = with.replace("DIR", &world.folder.path().display().to_string());
+    let with = with.replace("DIR", &world.root().display().to_string());
     let maps = |names: &[(&str, &str)]| AuxiliaryFiles {
         maps: Some(crate::sync::files(names)),
         ..AuxiliaryFiles::default()
@@ -167,7 +167,7 @@ async fn one_that_has_moved_since_the_plan_is_not_changed() {
     let text = TEXT.replace("UP", &server.address().port().to_string());
     let worlds = need!(worlds(&text).await);
     let targets: Vec<ApiTarget> = worlds.iter().map(|(_, target)| target.clone()).collect();
-    let folder = format!("{}/", worlds[0].0.folder.path().display());
+    let folder = format!("{}/", worlds[0].0.root().display());
     let desired = worlds[0].0.text(&text).replace("socket /", "socket unix@/").replace(&folder, "");
     let desired = Desired { text: desired.into(), files: AuxiliaryFiles::default() };
     let moved = targets[1].endpoint().to_owned();

@@ -36,7 +36,7 @@ async fn no_request_fails_during_a_hundred_syncs() {
     let target = ApiTarget::new(world.client().await).await.unwrap();
     let options = SyncOptions { choice: Choice::Cheapest(Weights::default()), ..options() };
     run(&target, &world.text(&text(&backends, &[10, 10, 11], 0)), &options).await.unwrap();
-    let load = Load::start(&format!("http://{}/", world.port.address()), 4);
+    let load = Load::start(&format!("http://{}/", world.address), 4);
     let mut reloads = 0;
     for round in 0..100 {
         // Weights change all the time; a server goes and comes; now and then a rule takes a reload.

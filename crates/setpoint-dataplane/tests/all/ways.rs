@@ -6,13 +6,15 @@ use setpoint_dataplane::costs::{Costs, Weights};
 use setpoint_dataplane::error::Stage;
 use setpoint_dataplane::files::AuxiliaryFiles;
 use setpoint_dataplane::sync::{Choice, Desired, Strategy, SyncMode, SyncOptions, plan, sync};
-use setpoint_dataplane::target::{ApiTarget, Target as _};
+use setpoint_dataplane::target::Target as _;
 use setpoint_dataplane_api::Dialect;
 use setpoint_testutils::need;
 use tokio_util::sync::CancellationToken;
 
+use crate::any::Any;
 use crate::counting::{Counting, Fault};
-use crate::sync::{TEXT, error, is_done, options, run, world};
+use crate::sync::{TEXT, error, is_done, options, run, world, world_at};
+use crate::world::Place;
 
 /// The cheapest way where a text is expensive, as a long one is.
 fn cheapest() -> SyncOptions {
@@ -23,7 +25,7 @@ fn cheapest() -> SyncOptions {
 }
 
 /// The calls that change something.
-fn changes(target: &Counting<ApiTarget>) -> Vec<String> {
+fn changes(target: &Counting<Any>) -> Vec<String> {
     let calls = target.calls().into_iter();
     calls.filter(|call| call.starts_with("operate") || call.starts_with("push")).collect()
 }
@@ -422,5 +424,54 @@ fn tell(socket: &std::path::Path, commands: &str) {
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn servers_of_one_backend_are_changed_at_the_same_time_and_added_in_their_order() {
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    let text = |numbers: std::ops::Range<u32>, weight: u32| {
+        let servers = numbers
+            .fold(String::new(), |text, n| format!("{text}  server x{n} 127.0.0.1:3 weight {weight}\n"));
+        world.text(&format!("{TEXT}\nbackend other\n  balance roundrobin\n{servers}"))
+    };
+    let always =
+        SyncOptions { choice: Choice::Always(Strategy::Transaction), fallback_to_raw: false, ..options() };
+    run(&target, &text(0..2, 10), &always).await.unwrap();
+    target.delay = std::time::Duration::from_millis(100);
+    let most = async |text: &str, max_parallel| {
+        target.most.store(0, std::sync::atomic::Ordering::Relaxed);
+        let options = SyncOptions { max_parallel, ..always.clone() };
+        run(&target, text, &options).await.unwrap();
+        target.most.load(std::sync::atomic::Ordering::Relaxed)
+    };
+    assert_eq!(most(&text(0..7, 10), 0).await, 1, "the order of what is new counts");
+    assert_eq!(most(&text(0..7, 20), 0).await, 7);
+    assert_eq!(most(&text(0..7, 30), 3).await, 3);
+    is_done(&target, &text(0..7, 30)).await;
+    world.end().await;
+}
+
+/// The original adds a server in maintenance, and reloads for every transaction.
+#[tokio::test]
+async fn a_server_without_settings_is_added_at_the_original_without_a_reload_and_is_ready() {
+    let mut places = vec![Place::nearest(Dialect::ALL[0]), Place::nearest(Dialect::default())];
+    places.extend(Place::originals());
+    for place in places {
+        let (world, target) = need!(world_at(&place).await);
+        let target = target.inner.as_original();
+        let text = world.text(&(TEXT.to_owned() + "  server s3 127.0.0.1:3 weight 7\n"));
+        let options =
+            SyncOptions { choice: Choice::Cheapest(Weights::default()), fallback_to_raw: false, ..options() };
+        let before = world.reloads();
+        let result = run(&target, &text, &options).await.unwrap();
+        world.settled().await;
+        assert_eq!((result.mode, result.reload_triggered), (SyncMode::Runtime, false), "{place}: {result:?}");
+        assert_eq!(world.reloads(), before, "{place}");
+        let servers = target.running_servers("app").await.unwrap();
+        let new = servers.iter().find(|server| server.name == "s3").unwrap();
+        assert_eq!(new.admin_state, "ready", "{place}: {servers:?}");
+        is_done(&target, &text).await;
+        world.end().await;
     }
 }

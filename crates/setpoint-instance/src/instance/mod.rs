@@ -23,6 +23,7 @@ mod reloading;
 mod reloads;
 mod settings;
 mod standing;
+mod telling;
 mod transactions;
 
 use std::collections::BTreeSet;
@@ -51,6 +52,7 @@ use reloads::Reloads;
 pub use reloads::{Reload, ReloadStatus};
 pub use settings::Settings;
 use standing::{Running, Standing};
+pub use telling::{loaded, without_empty_lines};
 use transactions::Transactions;
 pub use transactions::{Transaction, TransactionStatus, new_id};
 

@@ -9,15 +9,16 @@ use std::time::Duration;
 use setpoint_dataplane::costs::Weights;
 use setpoint_dataplane::files::AuxiliaryFiles;
 use setpoint_dataplane::sync::{Choice, Desired, SyncMode, SyncOptions, plan, sync};
-use setpoint_dataplane::target::{ApiTarget, Target as _};
+use setpoint_dataplane::target::Target as _;
 use setpoint_dataplane_api::Dialect;
 use setpoint_haproxy::model::Version;
-use setpoint_testutils::need;
 use setpoint_testutils::wait::LIMIT;
+use setpoint_testutils::{Missing, need};
 use tokio_util::sync::CancellationToken;
 
 use crate::faults::{drawn, is_equal};
-use crate::world::World;
+use crate::sync::TEXT;
+use crate::world::{Place, World};
 use cases::{BASE, CASES, Case};
 
 fn changed(base: &str, case: &Case) -> String {
@@ -49,17 +50,12 @@ fn desired(world: &World, base: &str, case: Option<&Case>) -> Desired {
 
 /// Goes through changes, there and back, on one HAProxy in one dialect: the n-th of each so many. There by the cheapest way, back by
 /// the rules of the document.
-pub(crate) async fn walk(
-    version: setpoint_testutils::Version,
-    dialect: Dialect,
-    (nth, of): (usize, usize),
-) -> Result<(), setpoint_testutils::Missing> {
-    let haproxy: Version = version.part().trim_start_matches("haproxy-").parse().unwrap();
+pub(crate) async fn walk(place: &Place, (nth, of): (usize, usize)) -> Result<(), Missing> {
+    let haproxy: Version = place.haproxy().part().trim_start_matches("haproxy-").parse().unwrap();
     let base = more::base(BASE, haproxy);
-    let first = base.replace("  errorfile 503 DIR/503.http\n", "");
-    let world = World::start_on(version, dialect, &first).await?;
+    let world = World::start_at(place, TEXT, None).await?;
     std::fs::write(world.path("503.http"), "HTTP/1.0 503 no\r\n\r\n").unwrap();
-    let target = ApiTarget::new(world.client().await).await.unwrap();
+    let target = world.target().await;
     let options = SyncOptions {
         timeout: LIMIT,
         reload_verification_timeout: LIMIT,
@@ -74,8 +70,9 @@ pub(crate) async fn walk(
     let more = more::CASES.iter().filter(|(since, _)| haproxy >= *since).map(|(_, case)| case);
     let cases: Vec<&Case> = CASES.iter().chain(more).collect();
     for case in cases.into_iter().skip(nth).step_by(of) {
-        // HAProxy 2.6 has none.
-        if case.0 == "crt-store" && haproxy < Version::V3_0 {
+        // HAProxy 2.6 has none, and the original breaks what stands between `.if` and `.endif`.
+        let has_none = case.0 == "crt-store" && haproxy < Version::V3_0;
+        if has_none || case.0 == "conditional" && place.is_original() {
             continue;
         }
         let cheapest = SyncOptions { choice: Choice::Cheapest(Weights::default()), ..options.clone() };
@@ -83,7 +80,7 @@ pub(crate) async fn walk(
             ("there", desired(&world, &base, Some(case)), &cheapest),
             ("back", desired(&world, &base, None), &options),
         ] {
-            let name = format!("{} {way}, HAProxy {haproxy}, API {}", case.0, dialect.version());
+            let name = format!("{} {way}, {place}", case.0);
             let planned = plan(&target, &desired, options, &cancel).await.unwrap();
             let before = world.reloads();
             let result = match sync(&target, &desired, options, &cancel).await {
@@ -122,37 +119,45 @@ pub(crate) async fn walk(
 
 #[tokio::test]
 async fn one_half_of_all_families_of_changes_is_carried_over_there_and_back() {
-    need!(walk(setpoint_testutils::Version::V3_4, Dialect::default(), (0, 2)).await);
+    need!(walk(&Place::nearest(Dialect::default()), (0, 2)).await);
 }
 
 #[tokio::test]
 async fn the_other_half_of_all_families_of_changes_is_carried_over_there_and_back() {
-    need!(walk(setpoint_testutils::Version::V3_4, Dialect::default(), (1, 2)).await);
+    need!(walk(&Place::nearest(Dialect::default()), (1, 2)).await);
 }
 
 // Others take a share each; `cargo xtask soak sync` takes all of them.
 
 #[tokio::test]
 async fn families_of_changes_are_carried_over_by_an_old_api_and_an_old_haproxy() {
-    need!(walk(setpoint_testutils::Version::V3_0, Dialect::ALL[0], (0, 3)).await);
-    need!(walk(setpoint_testutils::Version::V2_6, Dialect::ALL[0], (1, 3)).await);
+    need!(walk(&Place::nearest(Dialect::ALL[0]), (0, 3)).await);
+    need!(walk(&Place::Own(setpoint_testutils::Version::V2_6, Dialect::ALL[0]), (1, 3)).await);
 }
 
 #[tokio::test]
 async fn families_of_changes_are_carried_over_in_between() {
-    need!(walk(setpoint_testutils::Version::V3_2, Dialect::ALL[2], (2, 3)).await);
+    need!(walk(&Place::nearest(Dialect::ALL[2]), (2, 3)).await);
+}
+
+#[tokio::test]
+async fn families_of_changes_are_carried_over_without_any_api() {
+    need!(walk(&Place::Local(setpoint_testutils::Version::V3_4), (1, 3)).await);
+    need!(walk(&Place::Local(setpoint_testutils::Version::V2_6), (2, 3)).await);
+}
+
+#[tokio::test]
+async fn families_of_changes_are_carried_over_by_each_original_that_is_found() {
+    for place in need!(Place::each_original()) {
+        need!(walk(&place, (0, 4)).await);
+    }
 }
 
 /// Goes between random configurations: each is the base with some changes that go together. Returns how many pairs there were.
-pub(crate) async fn random_pairs(
-    version: setpoint_testutils::Version,
-    dialect: Dialect,
-    seeds: impl IntoIterator<Item = u64>,
-) -> Result<(), setpoint_testutils::Missing> {
-    let first = BASE.replace("  errorfile 503 DIR/503.http\n", "");
-    let world = World::start_on(version, dialect, &first).await?;
+pub(crate) async fn random_pairs(place: &Place, seeds: impl IntoIterator<Item = u64>) -> Result<(), Missing> {
+    let world = World::start_at(place, TEXT, None).await?;
     std::fs::write(world.path("503.http"), "HTTP/1.0 503 no\r\n\r\n").unwrap();
-    let target = ApiTarget::new(world.client().await).await.unwrap();
+    let target = world.target().await;
     let options = SyncOptions {
         timeout: LIMIT,
         reload_verification_timeout: LIMIT,
@@ -229,6 +234,6 @@ fn random(state: &mut u64) -> (String, Vec<&'static str>) {
 
 #[tokio::test]
 async fn random_configurations_are_brought_to_each_other() {
-    need!(random_pairs(setpoint_testutils::Version::V3_4, Dialect::default(), 0..12).await);
-    need!(random_pairs(setpoint_testutils::Version::V3_0, Dialect::ALL[0], 100..106).await);
+    need!(random_pairs(&Place::nearest(Dialect::default()), 0..12).await);
+    need!(random_pairs(&Place::nearest(Dialect::ALL[0]), 100..106).await);
 }
