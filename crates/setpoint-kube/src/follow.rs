@@ -70,6 +70,9 @@ pub enum FollowError {
     /// There was no answer in time.
     #[error("the API server did not answer within {0:?}")]
     Timeout(Duration),
+    /// A watch ended as soon as it had begun, and showed nothing.
+    #[error("the API server ended the watch as soon as it had begun")]
+    Cut,
     /// Nobody takes what is seen any more.
     #[error("nobody listens")]
     Closed,
@@ -91,9 +94,11 @@ pub enum Seen<K> {
     },
 }
 
-/// Where a watch ended.
+/// Where a list or a watch ended.
 enum Ended {
-    /// At its deadline or by the server: it goes on from here.
+    /// All is listed: it is watched from here.
+    Listed(String),
+    /// At the deadline of a watch or by the server: it goes on from here.
     At(String),
     /// The server does not remember the version: all is listed anew.
     Gone,
@@ -115,18 +120,30 @@ pub async fn follow<K>(
     let follower = Follower { api, options, sink, beat };
     let mut version: Option<String> = None;
     loop {
+        let (began, before) = (Instant::now(), version.clone());
         let step = match version.take() {
-            None => follower.list().await.map(Ended::At),
+            None => follower.list().await.map(Ended::Listed),
             Some(at) => follower.watch(&at).await.inspect_err(|_| version = Some(at)),
         };
         (follower.beat)();
+        // Whoever ends each watch at once would be asked again and again.
+        let was_short = began.elapsed() < first;
         let failed = match step {
-            Ok(Ended::At(at)) => {
+            Ok(Ended::Listed(at)) => {
                 version = Some(at);
-                backoff.reset();
                 continue;
             }
-            Ok(Ended::Gone) => continue,
+            Ok(Ended::At(at)) => {
+                let showed_nothing = before.as_ref() == Some(&at);
+                version = Some(at);
+                if !(was_short && showed_nothing) {
+                    backoff.reset();
+                    continue;
+                }
+                FollowError::Cut
+            }
+            Ok(Ended::Gone) if !was_short => continue,
+            Ok(Ended::Gone) => FollowError::Cut,
             Err(FollowError::Closed) => return,
             Err(error) => error,
         };
@@ -220,4 +237,71 @@ where
 
 fn is_gone(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == GONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::Router;
+    use axum::http::Uri;
+    use axum::response::IntoResponse;
+    use axum::routing::get;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Config;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::client::client;
+    use crate::limits::Limits;
+
+    /// Follows ConfigMaps of a server that answers every watch with a text, for a while; says how often it was asked, and what
+    /// was seen to fail.
+    async fn asked(watch: &'static str) -> (usize, Vec<String>) {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&requests);
+        let answer = move |uri: Uri| async move {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let list = r#"{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "7"}, "items": []}"#;
+            let text =
+                if uri.query().is_some_and(|query| query.contains("watch=true")) { watch } else { list };
+            ([("content-type", "application/json")], text).into_response()
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            axum::serve(listener, Router::new().route("/api/v1/configmaps", get(answer))).await
+        });
+        let client = client(&Config::new(url.parse().unwrap()), Limits::default()).unwrap();
+        let pauses = (Duration::from_millis(200), Duration::from_secs(1));
+        let options = Options { pauses, ..Options::default() };
+        let (sender, mut seen) = mpsc::channel(64);
+        let api: Api<DeserializeGuard<ConfigMap>> = Api::all(client);
+        let mut failures = Vec::new();
+        let taking = async {
+            while let Some(seen) = seen.recv().await {
+                if let Seen::Failed { error, .. } = seen {
+                    failures.push(error.to_string());
+                }
+            }
+        };
+        let both = async { tokio::join!(follow(api, options, sender, || ()), taking) };
+        assert!(timeout(Duration::from_secs(3), both).await.is_err(), "it goes on");
+        server.abort();
+        (requests.load(Ordering::Relaxed), failures)
+    }
+
+    #[tokio::test]
+    async fn a_server_that_ends_every_watch_at_once_is_asked_with_pauses_and_that_is_said() {
+        let gone = r#"{"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "too old", "reason": "Expired", "code": 410}}"#;
+        for watch in ["", gone] {
+            let (requests, failures) = asked(watch).await;
+            assert!(requests < 60, "{requests} requests in 3 s");
+            assert!(
+                failures.iter().any(|failure| failure.contains("as soon as it had begun")),
+                "{failures:?}"
+            );
+        }
+    }
 }

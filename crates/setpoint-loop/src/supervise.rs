@@ -10,7 +10,11 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -297,19 +301,13 @@ async fn keep_running<F, T>(
 {
     loop {
         let started = Instant::now();
-        // A task of its own catches the panic; the set ends it when this future is dropped.
-        let mut inner = JoinSet::new();
-        inner.spawn({
+        let (failure, panicked) = {
             let (make, task) = (Arc::clone(&make), task.clone());
-            async move { make(task).await.failure() }
-        });
-        let (failure, panicked) = match inner.join_next().await {
-            None | Some(Ok(None)) => return,
-            Some(Ok(Some(failure))) => (failure, false),
-            Some(Err(error)) => match error.try_into_panic() {
-                Ok(panic) => (message(panic.as_ref()), true),
-                Err(_) => return,
-            },
+            match catch_panic(Box::pin(async move { make(task).await.failure() })).await {
+                Ok(None) => return,
+                Ok(Some(failure)) => (failure, false),
+                Err(panic) => (message(panic.as_ref()), true),
+            }
         };
         if task.cancel.is_cancelled() {
             return;
@@ -328,6 +326,15 @@ async fn keep_running<F, T>(
         task.record.phase.send_replace(Phase::Running);
         task.beat();
     }
+}
+
+/// Gives what a future gives, or what it panicked with. Nothing looks at what it was made of after that: it is dropped.
+async fn catch_panic<T>(mut future: Pin<Box<impl Future<Output = T>>>) -> Result<T, Box<dyn Any + Send>> {
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        Ok(polled) => polled.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
+    })
+    .await
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

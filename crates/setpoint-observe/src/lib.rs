@@ -4,16 +4,20 @@
 //!  command ──implements──▶ Observed ──▶ Server ──▶ /healthz      would it help to start it anew
 //!              │                                   /readyz       does it do its work, or stand by to do it
 //!              └── Health: signs of life, role     /metrics      for Prometheus
-//!                                                  /debug/state  what it knows, as JSON
+//!                    │                             /debug/state  what it knows, as JSON
+//!                    └──▶ StateChange, whenever it does something else
 //! ```
 
+mod command;
 mod health;
+#[cfg(feature = "logging")]
 pub mod logging;
 mod server;
 
 use serde_json::Value;
 
-pub use health::{Health, Role};
+pub use command::Command;
+pub use health::{Health, Role, StateChange};
 pub use server::{ServeError, Server};
 
 /// What a command shows of itself. Each is called for every request, and must not wait.

@@ -1,12 +1,11 @@
 //! What is known of a namespace between two passes.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kube::{Resource, ResourceExt};
 use setpoint_consul::watch::Snapshot;
+use setpoint_kube::known::{Known, News};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -34,7 +33,7 @@ pub(super) struct Memory {
     pub(super) winner: Option<Composite>,
     pub(super) declared: BTreeMap<String, String>,
     /// The Composites of the namespace as they were last looked at, or written.
-    pub(super) known: BTreeMap<String, Seen>,
+    pub(super) known: Known,
     /// When a status is repaired that something else changed.
     pub(super) repair_at: Option<Instant>,
     /// Keys that something else keeps changing.
@@ -57,7 +56,7 @@ impl Memory {
             reference: None,
             winner: None,
             declared: BTreeMap::new(),
-            known: BTreeMap::new(),
+            known: Known::default(),
             repair_at: None,
             keys: Mutex::new(Contest::new(settings.apply_retry_time, settings.check_interval)),
             status: Contest::new(STATUS_REPAIR, settings.check_interval),
@@ -65,11 +64,6 @@ impl Memory {
             expected: None,
             wrote: false,
         }
-    }
-
-    /// Remembers a Composite as it was just written.
-    pub(super) fn remember(&mut self, composite: &Composite) {
-        self.known.insert(composite.uid().unwrap_or_default(), Seen::of(composite));
     }
 
     /// Follows the structure of a composite, whether it is published or not: own keys are put back in any case.
@@ -151,62 +145,6 @@ impl Structure {
             .as_ref()
             .is_none_or(|snapshot| intact(declared, &prefix(&self.composite), snapshot.present()))
     }
-}
-
-/// What is new about the Composites of a namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
-    /// Nothing: it was our own write.
-    None,
-    /// Something else wrote a status.
-    Status,
-    /// One was made, changed or deleted.
-    Declared,
-}
-
-/// A Composite as it was last looked at, or written: digests of what somebody declares, and of the status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    declared: u64,
-    status: u64,
-}
-
-impl Seen {
-    pub(super) fn of(composite: &Composite) -> Self {
-        let metadata = composite.meta();
-        let deleted = metadata.deletion_timestamp.is_some();
-        let declared = (metadata.generation, deleted, &metadata.finalizers, &metadata.annotations);
-        // Strings, numbers and lists of them: there is nothing in it that could fail.
-        let status = serde_json::to_string(&composite.status).unwrap_or_default();
-        Self { declared: digest(&declared), status: digest(&status) }
-    }
-}
-
-fn digest(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// Returns what is new about Composites, compared with how they were last looked at or written.
-pub(super) fn news(known: &BTreeMap<String, Seen>, now: &[Arc<Composite>]) -> News {
-    if now.len() != known.len() {
-        return News::Declared;
-    }
-    let mut news = News::None;
-    for composite in now {
-        let Some(known) = known.get(&composite.uid().unwrap_or_default()) else {
-            return News::Declared;
-        };
-        let now = Seen::of(composite);
-        if now.declared != known.declared {
-            return News::Declared;
-        }
-        if now.status != known.status {
-            news = News::Status;
-        }
-    }
-    news
 }
 
 #[cfg(test)]

@@ -247,18 +247,17 @@ impl Metrics {
         self.conflicts.get_or_create(&of(namespace)).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Says how many issues of each kind there are; kinds that are not named have none.
+    /// Says how many issues of each kind there are; kinds that are not named have none. Of a kind that there never was nothing is
+    /// said: there may be very many namespaces.
     pub fn issues<'a>(&self, namespace: &str, kinds: &[&str], found: impl Iterator<Item = &'a str>) {
         for kind in kinds {
-            self.issue(namespace, kind).set(0);
+            if let Some(known) = self.issues.get(&issue(namespace, kind)) {
+                known.set(0);
+            }
         }
         for kind in found {
-            self.issue(namespace, kind).inc();
+            self.issues.get_or_create(&issue(namespace, kind)).inc();
         }
-    }
-
-    fn issue(&self, namespace: &str, kind: &str) -> Gauge {
-        self.issues.get_or_create_owned(&Kind { namespace: namespace.to_owned(), kind: kind.to_owned() })
     }
 
     /// Counts a task that was started again.
@@ -283,7 +282,7 @@ impl Metrics {
     /// Forgets a namespace, with the kinds of issues that were told.
     pub fn forget(&self, namespace: &str, kinds: &[&str]) {
         for kind in kinds {
-            self.issues.remove(&Kind { namespace: namespace.to_owned(), kind: (*kind).to_owned() });
+            self.issues.remove(&issue(namespace, kind));
         }
         for result in [Result::ok, Result::error] {
             let key = Outcome { namespace: namespace.to_owned(), result };
@@ -299,6 +298,10 @@ impl Metrics {
         self.index.remove(&key);
         self.applied.remove(&key);
     }
+}
+
+fn issue(namespace: &str, kind: &str) -> Kind {
+    Kind { namespace: namespace.to_owned(), kind: kind.to_owned() }
 }
 
 fn of(namespace: &str) -> Namespace {

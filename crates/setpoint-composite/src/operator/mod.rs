@@ -240,7 +240,9 @@ impl Observed for View {
     fn state(&self) -> Value {
         let mut state = self.summary.json();
         state["instance"] = json!(self.instance);
-        state["role"] = json!(self.health.role().as_str());
+        if let (Value::Object(state), Value::Object(health)) = (&mut state, self.health.json()) {
+            state.extend(health);
+        }
         state
     }
 }

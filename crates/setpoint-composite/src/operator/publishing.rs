@@ -6,9 +6,8 @@ use futures::FutureExt;
 use kube::ResourceExt;
 use setpoint_loop::{Supervisor, TaskHandle};
 use tokio::sync::{Semaphore, watch};
-use tokio_util::sync::CancellationToken;
 
-use super::leadership::{Shared, restarts};
+use super::leadership::Shared;
 use super::metrics::{Metrics, Result as RequestResult};
 use super::report::ConsulState;
 use crate::api::Composite;
@@ -82,7 +81,6 @@ impl Publishing {
                 removal_grace: settings.removal_grace,
             },
             turns: Arc::clone(turns),
-            report: Arc::new(restarts(&shared.metrics)),
             poll: poll(shared, &of.1, consul_sender),
             state: sender,
         };
@@ -148,7 +146,7 @@ impl Publishing {
 /// Passes the snapshots of a composite's structure on, for as long as they are wanted.
 fn poll(shared: &Arc<Shared>, composite: &str, state: watch::Sender<ConsulState>) -> Poll {
     let (shared, composite) = (Arc::clone(shared), composite.to_owned());
-    Arc::new(move |sink, cancel: CancellationToken| {
+    Arc::new(move |sink| {
         let (shared, composite, state) = (Arc::clone(&shared), composite.clone(), state.clone());
         let pass_on = async move {
             let followed = shared.structures.follow(&composite);
@@ -174,9 +172,6 @@ fn poll(shared: &Arc<Shared>, composite: &str, state: watch::Sender<ConsulState>
                 };
             }
         };
-        async move {
-            cancel.run_until_cancelled(pass_on).await;
-        }
-        .boxed()
+        pass_on.boxed()
     })
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use kube::runtime::events::{Event, EventType};
 use kube::{Resource, ResourceExt};
 use setpoint_kube::conditions::Finding;
+use setpoint_kube::known::News;
 use setpoint_kube::lease::Fence;
 use setpoint_kube::records::{RecordError, Records};
 use setpoint_loop::{Backoff, Pokes, Supervisor, Task};
@@ -16,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::composites::Composites;
 use super::keys::{Kept, Keys, KeysError, Written, claimant, declaration, intact, owned, reason};
 use super::leadership::{Shared, restarts};
-use super::memory::{Memory, News, Seen, Structure, news};
+use super::memory::{Memory, Structure};
 use super::metrics::Result as RequestResult;
 use super::namespace::{NamespaceComposites, sort_composites};
 use super::publishing::Publishing;
@@ -162,7 +163,8 @@ impl NamespaceReconciler {
             tokio::select! {
                 () = task.cancel.cancelled() => return None,
                 () = self.pokes.next() => {
-                    let news = news(&memory.known, &self.composites.of(&self.namespace));
+                    let all = self.composites.of(&self.namespace);
+                    let news = memory.known.news::<Composite>(all.iter().map(|one| &**one));
                     memory.note(news);
                     if news == News::Declared {
                         return Some(Need::Everything);
@@ -213,7 +215,7 @@ impl NamespaceReconciler {
     /// Looks at everything once, and does what is to be done. What fails for one Composite holds up no other.
     async fn reconcile(&self, memory: &mut Memory, children: &Supervisor) -> Result<(), Unfinished> {
         let all = self.composites.of(&self.namespace);
-        memory.known = all.iter().map(|one| (one.uid().unwrap_or_default(), Seen::of(one))).collect();
+        memory.known.look::<Composite>(all.iter().map(|one| &**one));
         let NamespaceComposites { winner, others, leaving } = sort_composites(all);
         let mut result = Ok(());
         if winner.is_none() {
@@ -268,7 +270,7 @@ impl NamespaceReconciler {
             memory.winner = None;
             memory.structure = None;
             self.expect(memory, None);
-            memory.remember(&self.report_status(composite, &refused).await?);
+            memory.known.remember(&self.report_status(composite, &refused).await?);
             return Ok(());
         }
         let composite = self.records.add_finalizer(composite).await?;
@@ -330,7 +332,7 @@ impl NamespaceReconciler {
             ..self.facts(memory)
         };
         let composite = self.report_status(composite, &facts).await?;
-        memory.remember(&composite);
+        memory.known.remember(&composite);
         memory.winner = Some(composite);
         failed.map_or(Ok(()), |error| Err(Unfinished::Failed(error.message())))
     }
@@ -360,7 +362,7 @@ impl NamespaceReconciler {
         }
         let facts = self.facts(memory);
         let winner = self.report_status(winner, &facts).await?;
-        memory.remember(&winner);
+        memory.known.remember(&winner);
         memory.winner = Some(winner);
         Ok(())
     }

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use setpoint_consul::watch::Snapshot;
-use setpoint_loop::{Backoff, Repairs, Restart, Supervisor, TaskHandle, latest};
+use setpoint_loop::{Backoff, Repairs, latest};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -29,9 +29,8 @@ use super::ownership::Ownership;
 use super::write::{WriteError, Writer, Written};
 use crate::structure::{Issue, Payload, transform};
 
-/// Follows Consul and puts snapshots into a slot, until it is cancelled.
-pub type Poll =
-    Arc<dyn Fn(latest::Sender<Snapshot>, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
+/// Follows Consul and puts snapshots into a slot, until it is dropped.
+pub type Poll = Arc<dyn Fn(latest::Sender<Snapshot>) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// How a ConfigMap is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,8 +95,6 @@ pub struct Publisher {
     pub settings: PublisherSettings,
     /// Each look at the ConfigMap takes one of these, which many publishers share.
     pub turns: Arc<Semaphore>,
-    /// Is told when following Consul is started again after a panic.
-    pub report: Arc<dyn Fn(&Restart<'_>) + Send + Sync>,
     /// Follows Consul.
     pub poll: Poll,
     /// Says what goes on.
@@ -123,7 +120,8 @@ struct Run {
     known: Known,
     previous: Option<Payload>,
     backoff: Backoff,
-    polling: Option<TaskHandle>,
+    /// Follows Consul while the ConfigMap is ours. It goes on in the task of the publisher, as there may be very many of them.
+    polling: Option<BoxFuture<'static, ()>>,
     sender: latest::Sender<Snapshot>,
     /// What was written last: if it has to be written again, something else changed it.
     written: Option<Desired>,
@@ -153,9 +151,6 @@ impl Publisher {
             held_until: None,
             came: None,
         };
-        let report = Arc::clone(&self.report);
-        let polls = Supervisor::new(cancel.clone(), self.settings.pauses, fastrand::Rng::new())
-            .reporting(move |restart| report(restart));
         let mut observations = self.observations.clone();
         let mut due = Instant::now();
         loop {
@@ -170,6 +165,7 @@ impl Publisher {
                     }
                     run.known = Known::Unsure;
                 }
+                () = poll(&mut run.polling) => {}
                 Some(snapshot) = snapshots.recv() => {
                     run.came.get_or_insert_with(Instant::now);
                     self.state.send_modify(|state| state.snapshot = Some(snapshot));
@@ -177,14 +173,18 @@ impl Publisher {
                 () = sleep_until(due) => run.known = Known::Unsure,
             }
             let pass = async {
-                // Nobody closes it.
-                let _turn = self.turns.acquire().await.ok();
+                let _turn = tokio::select! {
+                    biased;
+                    // Nobody closes it.
+                    turn = self.turns.acquire() => turn.ok(),
+                    () = poll(&mut run.polling) => None,
+                };
                 // Whatever came in the meantime is newer than what woke us.
                 if let Some(snapshot) = snapshots.try_recv() {
                     self.state.send_modify(|state| state.snapshot = Some(snapshot));
                 }
                 // Only who works takes the memory for it, and few do at a time.
-                Box::pin(self.pass(&mut run, &polls)).await
+                Box::pin(self.pass(&mut run)).await
             };
             let Some(passed) = cancel.run_until_cancelled(pass).await else { break };
             let pause = match passed {
@@ -216,11 +216,10 @@ impl Publisher {
                 due = due.min(repair);
             }
         }
-        polls.shutdown(Duration::from_secs(1)).await;
     }
 
     /// Looks at everything once, and does what is to be done.
-    async fn pass(&self, run: &mut Run, polls: &Supervisor) -> Result<(), WriteError> {
+    async fn pass(&self, run: &mut Run) -> Result<(), WriteError> {
         let current = match std::mem::replace(&mut run.known, Known::Unsure) {
             Known::As(current) => current.map(|current| *current),
             Known::Unsure => self.writer.read().await?,
@@ -230,7 +229,7 @@ impl Publisher {
             return self.stand_back(run, found, current).await;
         }
         if run.polling.is_none() {
-            run.polling = Some(self.start_polling(polls, &run.sender));
+            run.polling = Some((self.poll)(run.sender.clone()));
         }
         self.state.send_if_modified(|state| {
             let news = state.standing != Standing::Ours;
@@ -359,9 +358,7 @@ impl Publisher {
         found: Ownership,
         current: Option<ConfigMap>,
     ) -> Result<(), WriteError> {
-        if let Some(polling) = run.polling.take() {
-            polling.stop().await;
-        }
+        run.polling = None;
         run.sender.withdraw();
         run.previous = None;
         run.held_until = None;
@@ -377,11 +374,6 @@ impl Publisher {
             self.writer.let_go(&current).await?;
         }
         Ok(())
-    }
-
-    fn start_polling(&self, polls: &Supervisor, sender: &latest::Sender<Snapshot>) -> TaskHandle {
-        let (poll, sender) = (Arc::clone(&self.poll), sender.clone());
-        polls.spawn("poll", move |task| poll(sender.clone(), task.cancel))
     }
 
     /// Says that the ConfigMap is as it should be.
@@ -411,6 +403,15 @@ impl Publisher {
             }
         });
     }
+}
+
+/// Follows Consul, if it is followed; it never ends.
+async fn poll(polling: &mut Option<BoxFuture<'static, ()>>) {
+    if let Some(following) = polling {
+        following.await;
+        *polling = None;
+    }
+    std::future::pending().await
 }
 
 /// Who else manages fields of a ConfigMap, in words: the last that wrote to it.

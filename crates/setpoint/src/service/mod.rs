@@ -1,10 +1,15 @@
-//! What commands share that wait for something: a runtime, and the signals that end it.
+//! What commands share that wait for something: a runtime, the signals that end it, the log, and what is seen of them from outside.
 
+pub(crate) mod endpoints;
 #[cfg(any(feature = "host", feature = "dataplane", feature = "sync"))]
-pub(crate) mod systemd;
+pub(crate) mod running;
+#[cfg(any(feature = "host", feature = "dataplane", feature = "sync"))]
+mod systemd;
 
 use std::io;
 
+#[cfg(any(feature = "dataplane", feature = "composite"))]
+use setpoint_observe::logging::{self, Format, LevelFilter};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -26,6 +31,28 @@ pub(crate) fn runtime() -> Result<Runtime, RuntimeError> {
 #[cfg(feature = "dataplane")]
 pub(crate) fn threads() -> Result<Runtime, RuntimeError> {
     Builder::new_multi_thread().enable_all().build().map_err(RuntimeError)
+}
+
+/// Writes on the standard error output what goes on: of our own crates, and of these targets, from a level on.
+#[cfg(any(feature = "dataplane", feature = "composite"))]
+pub(crate) fn log_to_stderr(report: crate::report::Report, level: Option<LevelFilter>, targets: &[&str]) {
+    let level = match report.verbosity {
+        0 => level.unwrap_or(LevelFilter::INFO),
+        1 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    let format = match report.format {
+        crate::report::LogFormat::Text => Format::Text,
+        crate::report::LogFormat::Json => Format::Json,
+    };
+    logging::to_stderr(level, format, targets);
+}
+
+/// Takes memory in small pages: in those of two megabytes, a few bytes that are left of what was freed keep all of them, and whoever
+/// runs for long is given twice of what is used.
+pub(crate) fn take_small_pages() {
+    // Where that can't be said, it takes more memory and works as well.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 /// Lets this process open as many files as the system allows it to: each connection, and each process that is followed, is one.

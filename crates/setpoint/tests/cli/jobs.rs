@@ -221,10 +221,10 @@ fn a_job_brings_only_the_crates_that_it_needs() {
             .filter_map(|name| Some(name.strip_prefix("setpoint-")?.to_owned()))
             .collect()
     };
-    assert_eq!(own("host"), ["engine", "graph", "host", "names", "plan", "state"]);
+    assert_eq!(own("host"), ["engine", "graph", "host", "names", "observe", "plan", "state"]);
     assert_eq!(own("haproxy"), ["files", "haproxy", "plan"]);
-    assert_eq!(own("dataplane"), ["dataplane-api", "files", "haproxy", "instance", "plan"]);
-    assert_eq!(own("sync"), ["dataplane", "files", "haproxy", "names", "plan"]);
+    assert_eq!(own("dataplane"), ["dataplane-api", "files", "haproxy", "instance", "observe", "plan"]);
+    assert_eq!(own("sync"), ["dataplane", "files", "haproxy", "names", "observe", "plan"]);
     assert_eq!(own("composite"), ["composite", "consul", "kube", "loop", "names", "observe", "plan"]);
     assert!(!crates("haproxy").contains(&"tokio".to_owned()), "reading files needs no runtime");
 }

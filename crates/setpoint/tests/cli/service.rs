@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use rustix::fs::OFlags;
 
-use crate::sandbox::{Ended, Sandbox};
+use setpoint_testutils::Port;
+
+use crate::sandbox::{Ended, Sandbox, eventually};
 
 /// The messages to systemd, up to one that contains a text.
 fn messages_until(socket: &UnixDatagram, wanted: &str) -> Vec<String> {
@@ -80,6 +82,35 @@ fn a_watchdog_of_another_process_is_not_answered_and_nobody_has_to_listen() {
     drop((socket, directory));
     sandbox.write("a", "changed");
     crate::sandbox::eventually("it goes on", || sandbox.read("a") == "x");
+    drop(watch);
+}
+
+/// The answer to a request to a path; empty where nobody answers.
+fn get(port: &Port, path: &str) -> String {
+    let mut answer = String::new();
+    if let Ok(mut stream) = std::net::TcpStream::connect(port.address()) {
+        let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let _ = std::io::Read::read_to_string(&mut stream, &mut answer);
+    }
+    answer
+}
+
+#[test]
+fn whether_a_watch_works_or_fails_is_seen_at_its_endpoints() {
+    let sandbox = Sandbox::new("files:\n  a: {content: x}\n");
+    let port = Port::lease();
+    let arguments = ["watch", "--interval", "1h", "--observe", &port.address().to_string()];
+    let watch = Ended(sandbox.command(&arguments).stdout(Stdio::null()).spawn().unwrap());
+    eventually("it works", || get(&port, "/readyz").ends_with("\r\n\r\nworking\n"));
+    assert!(get(&port, "/healthz").starts_with("HTTP/1.1 200"));
+    assert!(get(&port, "/metrics").contains("setpoint_passes_total{command=\"watch\",result=\"ok\"} 1"));
+    sandbox.declare("files:\n  a: {content: x}\n  b: [nonsense\n");
+    eventually("it can't", || get(&port, "/readyz").starts_with("HTTP/1.1 503"));
+    let state = get(&port, "/debug/state");
+    assert!(state.contains("\"role\":\"failing\"") && state.contains("\"reason\":"), "{state}");
+    assert!(get(&port, "/healthz").starts_with("HTTP/1.1 200"), "starting it anew would not help");
+    sandbox.declare("files:\n  b: {content: x}\n");
+    eventually("it works again", || get(&port, "/readyz").ends_with("working\n"));
     drop(watch);
 }
 

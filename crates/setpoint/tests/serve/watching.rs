@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value as Json, json};
 use setpoint_testutils::wait::LIMIT;
-use setpoint_testutils::{Proxy, Version, need, wait};
+use setpoint_testutils::{Port, Proxy, Version, http, need, wait};
 
 use crate::World;
 use crate::sync::address;
@@ -93,6 +93,37 @@ async fn what_changes_is_brought_there_and_what_somebody_else_changes_is_put_rig
     assert_eq!(watching.events().iter().filter(|event| event["event"] == "failed").count(), 1);
     assert_eq!(world.weight().await, Some(3));
     assert_eq!(watching.terminate(), Some(0));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn whether_it_works_or_fails_is_seen_at_its_endpoints_and_at_those_of_the_api() {
+    let world = need!(World::new(Version::V3_4));
+    let ports = [Port::lease(), Port::lease()];
+    let observe = ports.each_ref().map(|port| format!("--observe={}", port.address()));
+    let serving = world.serve_with(|command| command.args(["--reload-delay", "0.02", &observe[0]]));
+    let desired = world.folder.path().join("desired.cfg");
+    let text = fs::read_to_string(world.file()).unwrap();
+    fs::write(&desired, &text).unwrap();
+    let place = ["--url", &address(&serving)];
+    let watching = Watching::start_at(&world, &place, &desired, &["--interval", "1", &observe[1]]);
+    for port in &ports {
+        let works =
+            async || http::get(&format!("{}/readyz", port.http())).await.filter(|it| it == "working\n");
+        wait::until("it works", LIMIT, works).await;
+        assert_eq!(http::get(&format!("{}/healthz", port.http())).await.as_deref(), Some("ok\n"));
+    }
+    fs::write(&desired, "").unwrap();
+    watching.event("wrong", 1).await;
+    let state = format!("{}/debug/state", ports[1].http());
+    let fails = async || {
+        let state: Json = serde_json::from_str(&http::get(&state).await?).ok()?;
+        (state["role"] == "failing").then(|| state["reason"].as_str().unwrap().to_owned())
+    };
+    let reason = wait::until("it fails", LIMIT, fails).await;
+    assert!(reason.contains("has no section"), "{reason}");
+    assert_eq!(watching.terminate(), Some(0));
+    drop(serving);
     world.end().await;
 }
 

@@ -120,7 +120,7 @@ async fn a_composite_that_can_not_be_read_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn a_status_that_core_operator_wrote_is_read_and_written_anew() {
+async fn what_core_operator_wrote_is_read_written_anew_and_taken_over() {
     let kubernetes = need!(Kubernetes::start().await);
     let consul = need!(Consul::shared().await);
     let client = kubernetes.client().await;
@@ -155,11 +155,28 @@ async fn a_status_that_core_operator_wrote_is_read_and_written_anew() {
     // What core-operator wrote to Consul for it.
     let role = format!("composite/{ns}/structure/{ns}/compositeRole");
     consul.put(&role, "baseline").await.unwrap();
+    // And what it published, as one that wrote it by its own name.
+    let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> = kube::Api::namespaced(client.clone(), ns);
+    let topology: k8s_openapi::api::core::v1::ConfigMap = from(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": "topology",
+            "labels": { "app.kubernetes.io/managed-by": "core-operator", "app.kubernetes.io/part-of": "Cloud-Core" },
+            "ownerReferences": [{
+                "apiVersion": "core.netcracker.com/v1", "kind": "Composite", "name": "composite",
+                "uid": composite.metadata.uid, "controller": true, "blockOwnerDeletion": false,
+            }],
+        },
+        "data": { "data": json!({ "cloudProvider": "OnPrem", "composite": {} }).to_string() },
+    }));
+    let by_core_operator = kube::api::PatchParams::apply("core-operator");
+    let before = maps.patch("topology", &by_core_operator, &kube::api::Patch::Apply(topology)).await.unwrap();
     // As when the operator is exchanged: its own definition comes first.
     install(&client).await;
 
     let consul_client = consul::Client::new(consul::Settings::new(consul.url())).unwrap();
-    let settings = Settings { namespaces: Namespaces::All, ..Settings::default() };
+    let settings =
+        Settings { namespaces: Namespaces::All, config_map: "topology".to_owned(), ..Settings::default() };
     let _running = Running::start(client.clone(), consul_client, settings);
     let typed: kube::Api<setpoint_composite::api::Composite> = kube::Api::namespaced(client.clone(), ns);
     let settled = async || {
@@ -172,6 +189,12 @@ async fn a_status_that_core_operator_wrote_is_read_and_written_anew() {
     wait::until("its own conditions, and no others", LIMIT, settled).await;
     let raw = composites.get("composite").await.unwrap().data["status"].clone();
     assert_eq!(raw["conditions"].as_array().unwrap().len(), 4, "{raw}");
+    // Which is taken over as it is.
+    let map = maps.get("topology").await.unwrap();
+    assert_eq!(map.metadata.uid, before.metadata.uid);
+    assert_eq!(map.metadata.owner_references, before.metadata.owner_references);
+    let payload: serde_json::Value = serde_json::from_str(payload_of(&map).unwrap()).unwrap();
+    assert_eq!(payload["composite"], json!({ "baseline": { "origin": ns } }));
 
     // What was taken over goes with the Composite.
     typed.delete("composite", &kube::api::DeleteParams::default()).await.unwrap();

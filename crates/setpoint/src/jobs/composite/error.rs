@@ -49,9 +49,6 @@ pub(super) enum Error {
     /// Consul can't be used.
     #[error("{}", with_sources(.0))]
     Consul(#[from] consul::Error),
-    /// The endpoints can't be served.
-    #[error(transparent)]
-    Serve(#[from] setpoint_observe::ServeError),
     /// A file can't be read.
     #[error("can't read {}: {source}", .path.display())]
     Read {
@@ -62,7 +59,7 @@ pub(super) enum Error {
     },
 }
 
-reported_as!(Error: consul::Error, setpoint_observe::ServeError);
+reported_as!(Error: consul::Error);
 
 impl Reportable for Error {
     fn kind(&self) -> &'static str {
@@ -73,7 +70,6 @@ impl Reportable for Error {
             Self::Kubernetes(_) => "kubernetes",
             Self::Consul(_) => "consul",
             Self::Read { .. } => "configuration",
-            Self::Serve(_) => "failed",
         }
     }
 

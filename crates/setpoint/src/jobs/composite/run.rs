@@ -8,8 +8,6 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use setpoint_composite::operator::Operator;
 use setpoint_composite::settings::{CloudProvider, METADATA, Namespaces, Settings, detect_provider};
-use setpoint_observe::Server;
-use setpoint_observe::logging::{self, Format, LevelFilter};
 use tokio_util::sync::CancellationToken;
 
 use super::connect::{ConsulArgs, KubernetesArgs};
@@ -17,8 +15,9 @@ use super::election::ElectionArgs;
 use super::error::Error;
 use super::parameters::{self, Time, time};
 use crate::error::CliError;
-use crate::report::{LogFormat, Report};
-use crate::service::{Signals, runtime};
+use crate::report::Report;
+use crate::service::endpoints::Endpoints;
+use crate::service::{Signals, log_to_stderr, runtime, take_small_pages};
 
 /// Where the endpoints are served if nobody says where.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
@@ -175,7 +174,9 @@ pub(crate) fn run(args: &RunArgs, report: Report) -> Result<u8, CliError> {
     }
     // What is wrong with the parameters is told before anything is connected to.
     parameters.settings("default")?;
-    log_to_stderr(report);
+    let level = std::env::var("LOG_LEVEL").ok().and_then(|level| level.parse().ok());
+    log_to_stderr(report, level, &[]);
+    take_small_pages();
     runtime()?.block_on(operate(parameters, args.once))
 }
 
@@ -192,14 +193,10 @@ async fn operate(parameters: Parameters, once: Option<Time>) -> Result<u8, CliEr
     let operator =
         Operator::new(kubernetes, consul, settings).map_err(|error| Error::Setting(error.to_string()))?;
     let summary = operator.summary();
-    let server = Server::bind(parameters.listen.unwrap_or(LISTEN), operator.observed()).await?;
-    if let Some(address) = server.address() {
-        tracing::info!(%address, "the endpoints are served");
-    }
+    let endpoints = Endpoints::serve(parameters.listen.unwrap_or(LISTEN), operator.observed())?;
+    tracing::info!(address = %endpoints.address(), "the endpoints are served");
     let cancel = CancellationToken::new();
-    let serving = server.run(cancel.clone());
-    let (mut operating, mut serving) =
-        (std::pin::pin!(operator.run(cancel.clone())), std::pin::pin!(serving));
+    let mut operating = std::pin::pin!(operator.run(cancel.clone()));
     let all_ready = async {
         let Some(Time(limit)) = once else { return std::future::pending().await };
         match tokio::time::timeout(limit, summary.ready()).await {
@@ -208,15 +205,11 @@ async fn operate(parameters: Parameters, once: Option<Time>) -> Result<u8, CliEr
         }
     };
     let mut ready = Ok(());
-    let served = tokio::select! {
-        () = &mut operating => Ok(()),
-        served = &mut serving => served,
-        () = signals.next() => Ok(()),
-        done = all_ready => {
-            ready = done;
-            Ok(())
-        }
-    };
+    tokio::select! {
+        () = &mut operating => {}
+        () = signals.next() => {}
+        done = all_ready => ready = done,
+    }
     tracing::info!("the operator ends");
     cancel.cancel();
     // A second signal does not wait.
@@ -224,23 +217,6 @@ async fn operate(parameters: Parameters, once: Option<Time>) -> Result<u8, CliEr
         () = &mut operating => {}
         () = signals.next() => {}
     }
-    served?;
     ready?;
     Ok(0)
-}
-
-/// Says what goes on, on the standard error output.
-fn log_to_stderr(report: Report) {
-    let level = match report.verbosity {
-        0 => {
-            std::env::var("LOG_LEVEL").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO)
-        }
-        1 => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
-    };
-    let format = match report.format {
-        LogFormat::Text => Format::Text,
-        LogFormat::Json => Format::Json,
-    };
-    logging::to_stderr(level, format);
 }

@@ -1,5 +1,6 @@
 //! The arguments of the commands of a host.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -124,6 +125,9 @@ pub(crate) struct WatchArgs {
     /// How many operations may run at a time.
     #[arg(long, value_name = "N", default_value = "8", value_parser = parse_count)]
     pub(crate) parallelism: NonZeroUsize,
+    /// Serves `/healthz`, `/readyz`, `/metrics` and `/debug/state` on this address.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) observe: Option<SocketAddr>,
     /// Prints one JSON object a line for each thing it did.
     #[arg(long)]
     pub(crate) json: bool,

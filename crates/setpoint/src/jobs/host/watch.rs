@@ -43,7 +43,7 @@ use super::stop::Stop;
 use super::unreadable::{self, Readable};
 use crate::error::CliError;
 use crate::report::Report;
-use crate::service::systemd::Systemd;
+use crate::service::running::Running;
 use crate::service::{allow_many_files, runtime};
 use events::{EventWriter, OperationEvents};
 use follow::{Changes, Follower};
@@ -94,8 +94,7 @@ async fn watch(set: Set, args: &WatchArgs, open_files: Option<u64>, report: Repo
     if let Some(most) = open_files {
         watch.host.limit_open_files(most);
     }
-    let mut systemd = Systemd::from_environment();
-    let _alive = systemd.keep_alive(bytes_read);
+    let mut running = Running::start("watch", args.observe, report, bytes_read)?;
     events.started(watch.set.name(), watch.set.manifest.len())?;
     let follower = &mut watch.meanwhile.follower;
     // Everything is looked at; of what is written from here on there will be events.
@@ -115,7 +114,10 @@ async fn watch(set: Set, args: &WatchArgs, open_files: Option<u64>, report: Repo
             Ok(_) if watch.stop.drain().is_cancelled() => break,
             Ok(passed) => {
                 pauses = Pauses::new();
-                systemd.passed(&watch.status);
+                match watch.trouble(&passed) {
+                    None => running.passed(&watch.status),
+                    Some(why) => running.partly_failed(&watch.status, why),
+                }
                 match passed {
                     Passed::Read { retry } => retry,
                     Passed::Unread => {
@@ -129,7 +131,7 @@ async fn watch(set: Set, args: &WatchArgs, open_files: Option<u64>, report: Repo
                 let pause = pauses.pause();
                 unread = changed;
                 events.failed(&error.to_string(), pause)?;
-                systemd.status(&error.to_string());
+                running.failed(&error.to_string());
                 Some(Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX))
             }
             Err(error) => return Err(error),
@@ -158,7 +160,7 @@ async fn watch(set: Set, args: &WatchArgs, open_files: Option<u64>, report: Repo
         }
         changed.add(unread);
     }
-    systemd.stopping();
+    running.stopping();
     events.stopped()?;
     Ok(0)
 }
@@ -282,6 +284,13 @@ impl WatchLoop {
             Some(error) if !args.report_only => Err(error),
             _ => Ok(watch),
         }
+    }
+
+    /// What is not as it should be after a pass, in a line.
+    fn trouble(&self, passed: &Passed) -> Option<&str> {
+        let said = [&self.wrong, &self.refused].into_iter().find(|why| !why.is_empty());
+        let failed = matches!(passed, Passed::Read { retry: Some(_) }).then_some(&self.status);
+        said.or(failed).map(|why| why.lines().next().unwrap_or_default())
     }
 
     /// Reads what may have changed, and puts it right or reports it. Where it was asked to stop meanwhile, nothing more is begun.

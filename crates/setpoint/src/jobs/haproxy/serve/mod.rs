@@ -26,9 +26,9 @@ pub(crate) use self::settings::ServeArgs;
 pub(super) use self::settings::Settings;
 use super::error::Error;
 use crate::error::CliError;
-use crate::report::{LogFormat, Report};
-use crate::service::systemd::Systemd;
-use crate::service::{Signals, allow_many_files, runtime, threads};
+use crate::report::Report;
+use crate::service::running::Running;
+use crate::service::{Signals, allow_many_files, log_to_stderr, runtime, threads};
 
 /// The socket in the folder of an instance through which its owner reaches the API.
 pub(super) const OWNER_SOCKET: &str = "api.sock";
@@ -38,7 +38,7 @@ const START_WITHIN: Duration = Duration::from_mins(1);
 const ANOTHER_WITHIN: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(args: &ServeArgs, report: Report) -> Result<u8, CliError> {
-    log_to_stderr(report);
+    log_to_stderr(report, None, &["audit"]);
     let settings = args.resolve(report)?;
     // One thread changes and reloads, others serve connections: who reads waits for nobody.
     let threads = threads()?;
@@ -88,16 +88,16 @@ async fn serve(given: &Settings, report: Report, threads: &Handle) -> Result<u8,
     storage.remove_drafts();
     let api = Api::new(instance.clone(), dialect, users, storage, given.options());
     let api = Arc::new(api.with_changes_on(Handle::current()));
-    let (mut signals, mut systemd) = (Signals::new()?, Systemd::from_environment());
-    systemd.passed(&format!("serving {}", first.display()));
-    let _alive = systemd.keep_alive(|| 0);
+    let mut signals = Signals::new()?;
+    let mut running = Running::start("haproxy serve", given.observe, report, || 0)?;
+    running.passed(&format!("serving {}", first.display()));
     let (stop, ended) = (Arc::new(Notify::new()), Notify::new());
     let stopped = Arc::clone(&stop).notified_owned();
     let served = threads.spawn(setpoint_dataplane_api::serve(listeners, api, stopped));
     tokio::join!(
         async {
             signals.next().await;
-            systemd.stopping();
+            running.stopping();
             stop.notify_one();
             // It ends by itself, or has panicked.
             let _ = served.await;
@@ -430,27 +430,6 @@ fn new_password() -> std::io::Result<String> {
         password.extend(letters.take(32 - password.len()).map(|letter| char::from(*letter)));
     }
     Ok(password)
-}
-
-fn log_to_stderr(report: Report) {
-    use tracing_subscriber::Layer;
-    use tracing_subscriber::filter::{LevelFilter, Targets};
-    use tracing_subscriber::layer::SubscriberExt;
-    use tracing_subscriber::util::SubscriberInitExt;
-    let level = if report.verbosity == 0 { LevelFilter::INFO } else { LevelFilter::DEBUG };
-    let targets = Targets::new().with_default(LevelFilter::WARN).with_targets([
-        ("setpoint", level),
-        ("setpoint_instance", level),
-        ("setpoint_dataplane_api", level),
-        ("audit", level),
-    ]);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let layer = match report.format {
-        LogFormat::Text => lines.with_ansi(false).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).boxed(),
-    };
-    // Another that was set before is as good.
-    let _ = tracing_subscriber::registry().with(layer.with_filter(targets)).try_init();
 }
 
 #[cfg(test)]

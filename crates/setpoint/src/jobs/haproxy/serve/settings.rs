@@ -111,6 +111,9 @@ pub(crate) struct Settings {
     /// How many requests a second one address may make [default: as many as it likes].
     #[arg(long, value_name = "NUMBER")]
     pub(crate) rate_limit: Option<u32>,
+    /// Serves `/healthz`, `/readyz`, `/metrics` and `/debug/state` on this address.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) observe: Option<SocketAddr>,
     /// Refuses properties that nobody knows; without it they are ignored, with a warning.
     #[arg(long)]
     pub(crate) strict: bool,

@@ -1,5 +1,6 @@
 //! The arguments of `setpoint haproxy plan`, `sync` and `watch`.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -164,6 +165,9 @@ pub(crate) struct HaproxyWatchArgs {
     /// Says what differs, and changes nothing.
     #[arg(long)]
     pub(super) report_only: bool,
+    /// Serves `/healthz`, `/readyz`, `/metrics` and `/debug/state` on this address.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) observe: Option<SocketAddr>,
     /// How often HAProxy is looked at, whether the desired configuration has changed or not, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub(super) interval: u64,

@@ -25,7 +25,7 @@ use crate::error::CliError;
 use crate::jobs::haproxy::error::Error;
 use crate::jobs::haproxy::{is_stdin, read};
 use crate::report::{Report, print};
-use crate::service::systemd::Systemd;
+use crate::service::running::Running;
 
 /// How often is looked whether the desired files have changed. What changed has to be left alone for as long before it is read.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -37,8 +37,7 @@ pub(crate) fn watch(args: &HaproxyWatchArgs, report: Report) -> Result<u8, CliEr
         return Err(Error::InputOnce.into());
     }
     until_signal(async |cancel| {
-        let mut systemd = Systemd::from_environment();
-        let _alive = systemd.keep_alive(|| 0);
+        let mut running = Running::start("haproxy watch", args.observe, report, || 0)?;
         let connections = Connections::default();
         let mut watch = Watch { args, report, connections, said: BTreeMap::new(), wrong: String::new() };
         let mut pause = FIRST_PAUSE;
@@ -48,13 +47,18 @@ pub(crate) fn watch(args: &HaproxyWatchArgs, report: Report) -> Result<u8, CliEr
             if cancel.is_cancelled() {
                 break;
             }
-            systemd.passed(&format!("watching {}", args.target.desired.display()));
+            let status = format!("watching {}", args.target.desired.display());
+            if is_well {
+                running.passed(&status);
+            } else {
+                running.partly_failed(&status, &watch.wrong());
+            }
             let interval = Duration::from_secs(args.interval);
             let wait = if is_well { interval } else { pause.min(interval) };
             pause = if is_well { FIRST_PAUSE } else { pause.saturating_mul(2).min(interval) };
             cancel.run_until_cancelled(next(args, &seen, Instant::now() + wait)).await;
         }
-        systemd.stopping();
+        running.stopping();
         Ok(0)
     })
 }
@@ -215,6 +219,12 @@ impl Watch<'_> {
             }
         }
         Ok(is_well)
+    }
+
+    /// What is not as it should be, in a line.
+    fn wrong(&self) -> String {
+        let wrong = Some(&self.wrong).filter(|wrong| !wrong.is_empty()).or_else(|| self.said.values().next());
+        wrong.and_then(|wrong| wrong.lines().next()).unwrap_or("it failed").to_owned()
     }
 
     /// Says something of a HAProxy, unless it was the last that was said of it.

@@ -1,0 +1,88 @@
+//! A long-running command, as systemd and others outside see it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use setpoint_observe::Command;
+use tokio::task::JoinHandle;
+
+use super::endpoints::{Endpoints, EndpointsError};
+use super::systemd::{KeepAlive, Systemd};
+use super::take_small_pages;
+use crate::report::Report;
+
+/// How long a command may give no sign of life before it would help to start it anew.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How often it gives one.
+const BEAT: Duration = Duration::from_secs(5);
+
+/// A long-running command. Its state is told to systemd, where it runs as a service, and to those who ask.
+#[derive(Debug)]
+pub(crate) struct Running {
+    command: Arc<Command>,
+    systemd: Systemd,
+    heart: JoinHandle<()>,
+    _alive: Option<KeepAlive>,
+    _endpoints: Option<Endpoints>,
+}
+
+impl Running {
+    /// Begins, and serves the endpoints if there is an address for them. While the only thread of the runtime is busy with something long, `work_done` says how much of that was done.
+    pub(crate) fn start(
+        name: &'static str,
+        observe: Option<SocketAddr>,
+        report: Report,
+        work_done: impl Fn() -> u64 + Send + 'static,
+    ) -> Result<Self, EndpointsError> {
+        take_small_pages();
+        let command = Arc::new(Command::new(name, PATIENCE));
+        let observed = Arc::clone(&command);
+        let endpoints = observe.map(|address| Endpoints::serve(address, observed)).transpose()?;
+        if let Some(endpoints) = &endpoints {
+            report.info(&format!("the endpoints are served on http://{}", endpoints.address()));
+        }
+        let systemd = Systemd::from_environment();
+        let alive = systemd.keep_alive(work_done);
+        let beating = Arc::clone(&command);
+        let heart = tokio::spawn(async move {
+            loop {
+                beating.health().beat();
+                tokio::time::sleep(BEAT).await;
+            }
+        });
+        Ok(Self { command, systemd, heart, _alive: alive, _endpoints: endpoints })
+    }
+
+    /// Says that a pass has been made, and what came of it.
+    pub(crate) fn passed(&mut self, status: &str) {
+        self.command.passed(status);
+        self.systemd.passed(status);
+    }
+
+    /// Says that a pass failed, and is made again.
+    #[cfg(feature = "host")]
+    pub(crate) fn failed(&mut self, why: &str) {
+        self.command.failed(why);
+        self.systemd.status(why);
+    }
+
+    /// Says that a pass has been made, that not all of it succeeded, and what did not.
+    #[cfg(any(feature = "host", feature = "sync"))]
+    pub(crate) fn partly_failed(&mut self, status: &str, why: &str) {
+        self.command.failed(why);
+        self.systemd.passed(status);
+    }
+
+    /// Says that the command ends.
+    pub(crate) fn stopping(&mut self) {
+        self.command.stopping();
+        self.systemd.stopping();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.heart.abort();
+    }
+}
