@@ -99,8 +99,8 @@ fn environment(limits: &Limits) -> Environment<'static> {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     // What macros and blocks give was formatted when it was printed, and is not once more.
     environment.set_auto_escape_callback(|_| AutoEscape::Custom("setpoint".into()));
-    let syntax =
-        SyntaxConfig::builder().keep_trailing_newline(true).trim_blocks(true).lstrip_blocks(true).build();
+    // The end of a line is one also behind a tag: without it, what is included could run into the next line.
+    let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build();
     if let Ok(syntax) = syntax {
         environment.set_syntax(syntax);
     }
