@@ -30,6 +30,7 @@
 
 mod backoff;
 mod bucket;
+mod bus;
 mod debounce;
 mod keyed;
 pub mod latest;
@@ -39,6 +40,7 @@ mod trigger;
 
 pub use backoff::{Backoff, retry};
 pub use bucket::TokenBucket;
+pub use bus::{Answers, Bus, Correlation, Counts, Mailbox, Observer, Published, Received, Reply};
 pub use debounce::Debouncer;
 pub use keyed::{Keyed, Pokes};
 pub use repairs::Repairs;

@@ -3,6 +3,7 @@
 //! Each rule is held against the real HAProxy of each version by the tests in `tests/all/words.rs`.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// How many words a line may have.
 pub const MAX_WORDS: usize = 64;
@@ -428,6 +429,42 @@ pub fn quote(text: &[u8]) -> Cow<'_, [u8]> {
     }
     out.push(b'"');
     Cow::Owned(out)
+}
+
+/// Writes text so that it is read back as it is wherever it stands in a word, also within double quotes: each character that means
+/// more than itself is escaped. None of a text that holds a line's end or a NUL.
+///
+/// ```
+/// use setpoint_haproxy::text::{Document, escape_word};
+///
+/// for around in ["", "\""] {
+///     let line = format!("backend b\n  description {around}on-{}-off{around}\n", escape_word("it's $5 # \\ \"").unwrap());
+///     let document = Document::parse(line.as_bytes());
+///     let words: Vec<_> = document.sections()[0].lines().next().unwrap().words().map(|word| word.text.into_owned()).collect();
+///     assert_eq!(words, [&b"description"[..], b"on-it's $5 # \\ \"-off"]);
+/// }
+/// assert_eq!(escape_word("two\nlines"), None);
+/// ```
+pub fn escape_word(text: &str) -> Option<Cow<'_, str>> {
+    if text.bytes().any(|byte| matches!(byte, b'\n' | b'\r' | b'\0')) {
+        return None;
+    }
+    let is_special = |byte: u8| SPECIAL[usize::from(byte)];
+    if !text.bytes().any(is_special) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        match letter {
+            ' ' | '#' | '\\' | '"' | '\'' => out.extend(['\\', letter]),
+            // In quotes it begins a variable; outside, a backslash before it stays. Other blanks have no escape of their own.
+            _ if u8::try_from(letter).is_ok_and(|byte| byte.is_ascii() && is_special(byte)) => {
+                let _ = write!(out, "\\x{:02x}", u32::from(letter));
+            }
+            _ => out.push(letter),
+        }
+    }
+    Some(Cow::Owned(out))
 }
 
 #[cfg(test)]

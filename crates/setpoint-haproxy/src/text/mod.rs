@@ -30,6 +30,6 @@ pub use document::Document;
 pub use edit::LineEdit;
 pub(crate) use edit::Style;
 pub use kind::{Governed, SectionKind};
-pub use lex::{LexError, LexErrorKind, MAX_WORDS, Word, Words, quote};
+pub use lex::{LexError, LexErrorKind, MAX_WORDS, Word, Words, escape_word, quote};
 pub use line::{Line, Lines};
 pub use section::Section;
