@@ -9,7 +9,7 @@
 //! Beside each stands `haproxy -c` on the same text: what a change that has to be checked can't be faster than; and where an
 //! original Dataplane API is found, what that takes for the same.
 
-mod original;
+pub(crate) mod original;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -436,7 +436,8 @@ impl Stage {
 
     /// Where the API is, and the file with the password of its user `admin`.
     pub(crate) fn address(&self) -> (String, PathBuf) {
-        (format!("http://{}", self.address), self.folder.path().join(".haproxy.cfg.setpoint/password"))
+        let password = if self.original.is_some() { "password" } else { ".haproxy.cfg.setpoint/password" };
+        (format!("http://{}", self.address), self.folder.path().join(password))
     }
 
     /// Ends the API; HAProxy goes on.

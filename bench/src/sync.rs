@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::dataplane::Stage;
+use crate::dataplane::{Stage, original};
 
 /// How many rounds are measured; the best counts.
 const ROUNDS: usize = 3;
@@ -31,6 +31,9 @@ pub(crate) enum SyncCase {
     /// A new backend with 200 servers.
     #[value(name = "backend-200")]
     Backend200,
+    /// The same where its `defaults` say all that it needs, and a backend is chosen by a name: HAProxy 3.4 can be told.
+    #[value(name = "backend-200-told")]
+    Backend200Told,
     /// A thousand entries of a map.
     #[value(name = "map-1000")]
     Map1000,
@@ -45,10 +48,11 @@ impl SyncCase {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// How often HAProxy reloads for it.
-    fn reloads(self) -> u32 {
+    /// How often HAProxy reloads for it. The original never adds a server with a check, or a backend, without.
+    fn reloads(self, through: Through) -> u32 {
         match self {
-            Self::Weight | Self::Servers100 | Self::Map1000 => 0,
+            Self::Weight | Self::Map1000 => 0,
+            Self::Servers100 | Self::Backend200Told => u32::from(through == Through::Original),
             Self::Backend200 | Self::RuleOnTop | Self::First => 1,
         }
     }
@@ -62,6 +66,8 @@ enum Through {
     Local,
     /// Setpoint's own.
     Own,
+    /// The newest original that is found.
+    Original,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,16 +90,17 @@ pub(crate) fn run(cases: &[SyncCase], json: bool, scale: f64) -> Result<()> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "floats saturate")]
     let backends = ((5000.0 * scale).round() as u32).max(200);
     for case in cases {
-        for through in [Through::Own, Through::Local] {
+        let original = original::newest().map(|_| Through::Original);
+        for through in [Through::Own, Through::Local].into_iter().chain(original) {
             let figures = measure(*case, through, backends)?;
             if json {
                 println!("{}", serde_json::to_string(&figures)?);
                 continue;
             }
             let missed =
-                if figures.ratio > 1.1 || figures.reloads != case.reloads() { "  missed" } else { "" };
+                if figures.ratio > 1.1 || figures.reloads != case.reloads(through) { "  missed" } else { "" };
             println!(
-                "{:<12} {:<6} {:>9.1} ms  {:>4} calls  {} reloads  ratio {:.2} beside {} ({:.1} ms){missed}",
+                "{:<16} {:<8} {:>9.1} ms  {:>4} calls  {} reloads  ratio {:.2} beside {} ({:.1} ms){missed}",
                 figures.case,
                 format!("{:?}", figures.target).to_lowercase(),
                 figures.seconds * 1e3,
@@ -126,9 +133,14 @@ fn pair(case: SyncCase, whole: &str) -> Result<Pair> {
             (whole.to_owned() + &from, whole.to_owned() + &to)
         }
         SyncCase::Backend200 => {
-            let servers = (0..200)
-                .fold(String::new(), |text, n| format!("{text}  server s{n:03} 127.0.0.1:{}\n", 1000 + n));
-            (whole.to_owned(), format!("{whole}\nbackend more from d\n  balance roundrobin\n{servers}"))
+            (whole.to_owned(), format!("{whole}\nbackend more from d\n  balance roundrobin\n{}", many(200)))
+        }
+        SyncCase::Backend200Told => {
+            let by_name = "  use_backend %[req.hdr(x-backend)] if { req.hdr(x-backend) -m found }\n";
+            let whole = whole
+                .replacen("defaults d\n  mode http\n", "defaults d\n  mode http\n  balance roundrobin\n", 1)
+                .replacen("  default_backend b0\n", &format!("{by_name}  default_backend b0\n"), 1);
+            (whole.clone(), format!("{whole}\nbackend more from d\n{}", many(200)))
         }
         SyncCase::Map1000 => (whole.to_owned(), whole.to_owned()),
         SyncCase::RuleOnTop => {
@@ -146,6 +158,11 @@ fn pair(case: SyncCase, whole: &str) -> Result<Pair> {
     };
     let other = if case == SyncCase::Map1000 { "b" } else { "a" };
     Ok(Pair { from: (from, map("a")), to: (to, map(other)) })
+}
+
+/// So many servers.
+fn many(count: u32) -> String {
+    (0..count).fold(String::new(), |text, n| format!("{text}  server s{n:03} 127.0.0.1:{}\n", 1000 + n))
 }
 
 /// Servers of ten backends with checks, before and after: 50 get another weight, 25 come and 25 go.
@@ -185,7 +202,10 @@ struct Rig {
 }
 
 fn measure(case: SyncCase, through: Through, backends: u32) -> Result<Figures> {
-    let mut stage = Stage::start(backends)?;
+    let mut stage = match (through, original::newest()) {
+        (Through::Original, Some((_, program))) => Stage::start_original(&program, backends)?,
+        _ => Stage::start(backends)?,
+    };
     let maps = stage.folder().join("maps");
     let whole = stage.text.replacen(
         "  default_backend b0\n",
@@ -264,9 +284,9 @@ impl Rig {
     fn command(&self, verb: &str, desired: &Desired, way: &str) -> Command {
         let mut command = Command::new(self.stage.setpoint());
         command.args(["haproxy", verb]).arg(&desired.file).arg("--maps").arg(&desired.maps);
-        command.args(["--way", way, "--json"]);
+        command.args(["--way", way, "--json", "--timeout", "600"]);
         match self.through {
-            Through::Own => {
+            Through::Own | Through::Original => {
                 let (url, password) = self.stage.address();
                 command.args(["--url", &url, "--user", "admin", "--password-file"]).arg(password);
             }
@@ -280,9 +300,11 @@ impl Rig {
 
     fn sync(&self, desired: &Desired, way: &str) -> Result<bool> {
         let mut command = self.command("sync", desired, way);
-        command.arg("--no-fallback");
+        command.args(["--no-fallback", "--reload-timeout", "120"]);
         let output = command.output().context("can't run setpoint")?;
-        let is_impossible = String::from_utf8_lossy(&output.stdout).contains("can't be carried over");
+        let told = String::from_utf8_lossy(&output.stdout);
+        // One that takes longer than a sync may is none either.
+        let is_impossible = told.contains("can't be carried over") || told.contains("it took longer than");
         ensure!(
             output.status.success() || is_impossible,
             "a sync failed: {}",

@@ -9,14 +9,14 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use setpoint_testutils::part;
 
-use super::{PATIENCE, Stage, text};
+use super::{PATIENCE, Stage, setpoint, text};
 use crate::haproxy::haproxy;
 
 /// The password of its user `admin`.
 const PASSWORD: &str = "bench";
 
 /// The newest that is found: its version and its program.
-pub(super) fn newest() -> Option<(String, PathBuf)> {
+pub(crate) fn newest() -> Option<(String, PathBuf)> {
     let found = part::versions("dataplaneapi").into_iter();
     let mut found: Vec<(String, PathBuf)> =
         found.filter_map(|part| Some((part.version?, part.path?))).collect();
@@ -40,7 +40,7 @@ impl Drop for Haproxy {
 
 impl Stage {
     /// Starts the original on the same text.
-    pub(super) fn start_original(program: &Path, backends: u32) -> Result<Self> {
+    pub(crate) fn start_original(program: &Path, backends: u32) -> Result<Self> {
         let haproxy = haproxy().context("no HAProxy: run `cargo xtask parts`")?;
         let folder = tempfile::tempdir().context("can't make a temporary directory")?;
         let free =
@@ -51,6 +51,7 @@ impl Stage {
         fs::write(at("haproxy.cfg"), &text)?;
         let users = format!("userlist controller\n  user admin insecure-password {PASSWORD}\n");
         fs::write(at("users.cfg"), users)?;
+        fs::write(at("password"), PASSWORD)?;
         for name in
             ["maps", "ssl", "general", "transactions", "backups", "spoe", "spoe-transactions", "storage"]
         {
@@ -98,7 +99,7 @@ impl Stage {
             address: format!("127.0.0.1:{own}"),
             password: PASSWORD.to_owned(),
             program: haproxy,
-            setpoint: PathBuf::new(),
+            setpoint: setpoint()?,
             master: at("master.sock"),
             original: Some(running),
             folder,

@@ -86,7 +86,7 @@ impl LocalTarget {
             }
             For::Version(version) => {
                 let committed = self.instance.change(version, ReloadChoice::Delayed, work).await;
-                let committed = committed.map_err(|error| not_committed(call, error))?;
+                let committed = committed.map_err(|error| not_committed(call, &error))?;
                 Ok(changed(committed.map_err(refused)?.1))
             }
         }
@@ -117,10 +117,10 @@ fn failed(call: &str, why: &dyn std::fmt::Display) -> ApiError {
     ApiError::Failed { call: call.to_owned(), message: why.to_string() }
 }
 
-fn not_committed(call: &str, error: CommitError) -> ApiError {
+fn not_committed(call: &str, error: &CommitError) -> ApiError {
     let (call, message) = (call.to_owned(), error.to_string());
     match error {
-        CommitError::Stale { current, .. } => ApiError::Conflict { call, version: Some(current), message },
+        CommitError::Stale { current, .. } => ApiError::Conflict { call, version: Some(*current), message },
         CommitError::Ended { .. } => ApiError::Conflict { call, version: None, message },
         CommitError::TooMany(_) => ApiError::Overloaded { call, retry_after: None, message },
         CommitError::NoTransaction(_) => ApiError::NotFound { call, message },
@@ -277,7 +277,7 @@ impl Target for LocalTarget {
 
     async fn begin(&self, version: u64) -> Result<String, ApiError> {
         let begun = self.instance.begin(version);
-        Ok(begun.map_err(|error| not_committed("begin a transaction", error))?.id)
+        Ok(begun.map_err(|error| not_committed("begin a transaction", &error))?.id)
     }
 
     async fn operate(&self, operation: &Operation, made_for: For<'_>) -> Result<Changed, OperateError> {
@@ -299,7 +299,7 @@ impl Target for LocalTarget {
     async fn commit(&self, id: &str, reloads: bool) -> Result<Changed, ApiError> {
         let choice = if reloads { ReloadChoice::Now } else { ReloadChoice::Delayed };
         let committed = self.instance.commit(id, choice).await;
-        Ok(changed(committed.map_err(|error| not_committed("commit the transaction", error))?))
+        Ok(changed(committed.map_err(|error| not_committed("commit the transaction", &error))?))
     }
 
     async fn abort(&self, id: &str) -> Result<(), ApiError> {
@@ -309,12 +309,12 @@ impl Target for LocalTarget {
 
     async fn push(&self, text: &[u8], version: u64) -> Result<Changed, ApiError> {
         let committed = self.instance.push(text, Some(version), ReloadChoice::Delayed).await;
-        Ok(changed(committed.map_err(|error| not_committed("write the text", error))?))
+        Ok(changed(committed.map_err(|error| not_committed("write the text", &error))?))
     }
 
     async fn push_with_actions(&self, text: &[u8], version: u64, actions: &str) -> Result<Changed, ApiError> {
         let committed = self.instance.push(text, Some(version), ReloadChoice::Skip).await;
-        let written = changed(committed.map_err(|error| not_committed("write the text", error))?);
+        let written = changed(committed.map_err(|error| not_committed("write the text", &error))?);
         if self.instance.tell_actions(actions).await.is_err() {
             // What HAProxy runs would differ from the text, and nobody would know.
             let reload_id = Some(self.instance.order_reload());
@@ -443,7 +443,7 @@ impl Target for LocalTarget {
         let replaced = self.instance.replace_file(self.folder(kind), name, bytes).await;
         let replaced = replaced.map_err(|error| match error {
             FileError::Storage(error) => not_stored(&call, &error),
-            FileError::Check(error) => not_committed(&call, error),
+            FileError::Check(error) => not_committed(&call, &error),
             FileError::Refused(_) => failed(&call, &error),
         })?;
         let path = replaced.path.clone();

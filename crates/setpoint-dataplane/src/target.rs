@@ -302,10 +302,9 @@ impl Target for ApiTarget {
             // HAProxy knows it by its path, whether that, a folder or a list has named it.
             (FileKind::Certificate, Usage::Certificate) => has(Capability::RuntimeCertificates),
             (FileKind::Map, Usage::Map) => self.is_setpoint || entries::of_map(bytes).is_some(),
-            // The original is told entries one by one, and puts new ones behind all others.
-            (FileKind::Map, Usage::OrderedMap) => self.is_setpoint,
             (FileKind::General, Usage::Authorities(_)) => self.is_setpoint || has(Capability::SslCaFiles),
-            (FileKind::General, Usage::Patterns) => self.is_setpoint,
+            // The original is told entries of maps one by one, and puts new ones behind all others; of patterns it tells nothing.
+            (FileKind::Map, Usage::OrderedMap) | (FileKind::General, Usage::Patterns) => self.is_setpoint,
             _ => false,
         }
     }

@@ -39,7 +39,8 @@ fn named_where_they_move(current: &Document, desired: &Document) -> Option<Docum
         let at = current.find(section.kind(), section.name().as_deref());
         at.is_some_and(|at| there.iter().any(|(place, held)| *place == at && held == defaults))
     };
-    Some(named(desired, |section, defaults| !is_there(section, defaults)))
+    let moved = |section: &Section, defaults: &str| !is_there(section, defaults);
+    (!governed(desired).is_empty()).then(|| named(desired, moved))
 }
 
 /// The same, where some proxies name the `defaults` that govern them by their place.

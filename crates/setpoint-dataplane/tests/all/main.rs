@@ -1,5 +1,5 @@
 //! The client and the sync, on a real HAProxy behind an API.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 mod any;
 mod client;

@@ -129,7 +129,7 @@ struct Serving {
     api: Option<Arc<Api>>,
     url: String,
     stop: oneshot::Sender<()>,
-    serving: JoinHandle<()>,
+    server: JoinHandle<()>,
     running: JoinHandle<()>,
 }
 
@@ -150,8 +150,8 @@ impl Serving {
             let _ = stopped.await;
         };
         let Some(dialect) = dialect else {
-            let serving = tokio::spawn(stopped);
-            return Ok(Self { instance, api: None, url: String::new(), stop, serving, running });
+            let server = tokio::spawn(stopped);
+            return Ok(Self { instance, api: None, url: String::new(), stop, server, running });
         };
         let users =
             format!("userlist controller\n  user {} insecure-password {}\n", CREDENTIALS.0, CREDENTIALS.1);
@@ -160,8 +160,8 @@ impl Serving {
         let api = Arc::new(Api::new(instance.clone(), dialect, users, storage, Options::default()));
         let listener = Listener::bind(address).await.unwrap();
         let url = listener.url().trim_end_matches("/v3").to_owned();
-        let serving = tokio::spawn(setpoint_dataplane_api::serve(vec![listener], Arc::clone(&api), stopped));
-        Ok(Self { instance, api: Some(api), url, stop, serving, running })
+        let server = tokio::spawn(setpoint_dataplane_api::serve(vec![listener], Arc::clone(&api), stopped));
+        Ok(Self { instance, api: Some(api), url, stop, server, running })
     }
 
     /// Ends it at once, or lets it end its connections first, so that nobody holds the configuration any more. What it had not committed
@@ -170,9 +170,9 @@ impl Serving {
         drop((self.api, self.instance));
         let _ = self.stop.send(());
         if lets_it_end {
-            self.serving.await.unwrap();
+            self.server.await.unwrap();
         } else {
-            self.serving.abort();
+            self.server.abort();
         }
         self.running.abort();
         let _ = self.running.await;

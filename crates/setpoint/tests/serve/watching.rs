@@ -170,3 +170,48 @@ async fn who_only_reports_changes_nothing_and_says_each_difference_once() {
     assert_eq!(fs::read_to_string(world.file()).unwrap(), text);
     assert_eq!(watching.terminate(), Some(0));
 }
+
+/// What somebody writes for longer than the interval is not read halfway.
+#[tokio::test]
+async fn what_is_still_being_written_is_not_brought_there_however_often_it_is_looked() {
+    let world = need!(World::new(Version::V3_4));
+    let desired = world.folder.path().join("desired.cfg");
+    let text = fs::read_to_string(world.file()).unwrap();
+    fs::write(&desired, text.replace("weight 1", "weight 2")).unwrap();
+    let watching = Watching::start(&world, &desired, &["--interval", "1"]);
+    watching.event("synced", 1).await;
+    // Each time another part of it is there, and what HAProxy would take.
+    for round in 0..40 {
+        fs::write(&desired, format!("{}# {round}\n", text.replace("weight 1", "weight 99"))).unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    fs::write(&desired, text.replace("weight 1", "weight 3")).unwrap();
+    wait::until("the weight", LIMIT, async || (world.weight().await == Some(3)).then_some(())).await;
+    let synced = watching.event("synced", 2).await;
+    let told = synced["version"].as_u64().unwrap();
+    assert_eq!(told, 3, "nothing came between: {:?}", watching.events());
+    assert_eq!(watching.terminate(), Some(0));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn one_that_never_answers_holds_up_no_other() {
+    let world = need!(World::new(Version::V3_4));
+    let serving = world.serve();
+    let url = address(&serving);
+    // It accepts, and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let dead = format!("http://{}", silent.local_addr().unwrap());
+    let desired = world.folder.path().join("desired.cfg");
+    let text = fs::read_to_string(world.file()).unwrap();
+    let place = ["--url", &dead, "--url", &url];
+    fs::write(&desired, text.replace("weight 1", "weight 2")).unwrap();
+    let watching = Watching::start_at(&world, &place, &desired, &["--interval", "1"]);
+    for (count, weight) in [(1, 2), (2, 3)] {
+        fs::write(&desired, text.replace("weight 1", &format!("weight {weight}"))).unwrap();
+        watching.event("synced", count).await;
+        assert_eq!(world.weight().await, Some(weight));
+    }
+    assert_eq!(watching.terminate(), Some(0));
+    world.end().await;
+}

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! serve has it in hand ───▶ its socket in the folder of the instance
-//! nobody has ─────────────▶ the instance is opened here, with the same API in front of it on a socket that nobody else sees
+//! nobody has ─────────────▶ the instance is opened here
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use setpoint_dataplane::client::{Client, Settings as ClientSettings};
+use setpoint_dataplane::local::{Folders, LocalTarget};
 use setpoint_dataplane::target::ApiTarget;
-use setpoint_dataplane_api::{Address, Api, Dialect, Listener, Options, Storage, Users};
 use setpoint_haproxy::model::Version;
 use setpoint_instance::instance::Instance;
+use setpoint_instance::storage::Folder;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -87,21 +88,22 @@ pub(super) enum Purpose<'a> {
 pub(super) struct Local {
     /// The first file of its configuration, as it is called.
     pub(super) name: String,
-    pub(super) target: ApiTarget,
-    /// None where another process has it in hand.
-    own: Option<Own>,
+    pub(super) hand: Hand,
+    /// What does what is due; only where this process has it in hand, and something may be changed.
+    kept: Option<Kept>,
 }
 
-/// What runs in this process for it.
-struct Own {
-    instance: Instance,
-    stop: Arc<Notify>,
+/// Who has it in hand.
+pub(super) enum Hand {
+    /// `setpoint haproxy serve`, which is asked.
+    Theirs(ApiTarget),
+    /// This process.
+    Own(LocalTarget),
+}
+
+struct Kept {
     ended: Arc<Notify>,
-    served: JoinHandle<()>,
-    /// What does what is due; only where something may be changed.
-    kept: Option<JoinHandle<()>>,
-    /// Holds the socket.
-    _folder: tempfile::TempDir,
+    task: JoinHandle<()>,
 }
 
 impl Local {
@@ -115,8 +117,7 @@ impl Local {
             Purpose::Change(text) => Begun::where_there_is_none(&given, text)?,
             Purpose::Look => None,
         };
-        let version = Version::LATEST;
-        let settings = serve::instance_settings(&given, version)?;
+        let settings = serve::instance_settings(&given, Version::LATEST)?;
         let (haproxy, first) =
             (settings.context.haproxy, settings.files.first().cloned().unwrap_or_default());
         let name = first.display().to_string();
@@ -124,7 +125,7 @@ impl Local {
         if UnixStream::connect(&theirs).await.is_ok() {
             report.detail(|| format!("{name}: `setpoint haproxy serve` has it in hand, and is asked"));
             let target = connect(&theirs, &name, haproxy).await?;
-            return Ok(Self { name, target, own: None });
+            return Ok(Self { name, hand: Hand::Theirs(target), kept: None });
         }
         let (settings, found) = serve::adopt(&given, settings, report).await?;
         let instance = Instance::open(settings).map_err(Error::from)?;
@@ -132,46 +133,37 @@ impl Local {
             Purpose::Change(_) => {
                 serve::can_ask(&instance)?;
                 serve::start_if_needed(&instance, found, report).await?;
-                true
+                let ended = Arc::new(Notify::new());
+                let until = Arc::clone(&ended).notified_owned();
+                let running = instance.clone();
+                let task = tokio::spawn(async move { running.run_until(until).await });
+                Some(Kept { ended, task })
             }
-            Purpose::Look => false,
+            Purpose::Look => None,
         };
         if let Some(begun) = begun {
             begun.stays();
         }
-        let folder =
-            tempfile::tempdir().map_err(|source| Error::Make { path: std::env::temp_dir(), source })?;
-        let socket = folder.path().join(OWNER_SOCKET);
-        let listener = Listener::bind(Address::Owner(socket.clone())).await.map_err(Error::from)?;
         let [maps, certificates, general] = given.folders(first.parent().unwrap_or(Path::new("/")))?;
-        let storage = Storage::new(maps, certificates, general);
-        let dialect = Dialect::new(version).map_err(Error::from)?;
-        // Only the owner of the socket can ask.
-        let api = Api::new(instance.clone(), dialect, Users::everybody(), storage, Options::default());
-        let (stop, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let stopped = Arc::clone(&stop).notified_owned();
-        let served = tokio::spawn(setpoint_dataplane_api::serve(vec![listener], Arc::new(api), stopped));
-        let kept = kept.then(|| {
-            let (instance, ended) = (instance.clone(), Arc::clone(&ended).notified_owned());
-            tokio::spawn(async move { instance.run_until(ended).await })
-        });
-        let target = connect(&socket, &name, haproxy).await?;
-        let own = Own { instance, stop, ended, served, kept, _folder: folder };
-        Ok(Self { name, target, own: Some(own) })
+        let folders = Folders {
+            maps: Folder::new(maps).ending("map"),
+            certificates: Folder::new(certificates),
+            general: Folder::new(general),
+        };
+        let hand = Hand::Own(LocalTarget::new(instance, name.clone(), folders));
+        Ok(Self { name, hand, kept })
     }
 
     /// Completes what still waits. Returns the version of the configuration that stands then, where that is known.
     pub(super) async fn close(self) -> Option<u64> {
-        let own = self.own?;
-        // It ends by itself, or has panicked.
-        own.stop.notify_one();
-        let _ = own.served.await;
-        own.ended.notify_one();
-        if let Some(kept) = own.kept {
-            let _ = kept.await;
-            own.instance.finish().await;
+        let Hand::Own(target) = self.hand else { return None };
+        if let Some(Kept { ended, task }) = self.kept {
+            // It ends by itself, or has panicked.
+            ended.notify_one();
+            let _ = task.await;
+            target.instance().finish().await;
         }
-        Some(own.instance.version())
+        Some(target.instance().version())
     }
 }
 

@@ -11,13 +11,14 @@ mod tell;
 mod watch;
 
 use setpoint_dataplane::error::{Stage, SyncError};
-use setpoint_dataplane::sync::{self, SyncResult};
-use setpoint_dataplane::target::{ApiTarget, Target as _};
+use setpoint_dataplane::sync::{self, Desired, FailedSync, SyncOptions, SyncPlan, SyncResult};
+use setpoint_dataplane::target::Target;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use args::{HaproxyPlanArgs, HaproxySyncArgs, HaproxyWatchArgs};
 use planfile::PlanFile;
 use print::{done, done_json, planned, planned_json};
-use targets::{Connections, Work, each, failed, until_signal};
+use targets::{Connections, Job, Tools, Work, each, failed, until_signal};
 use tell::Teller;
 pub(crate) use watch::watch;
 
@@ -28,19 +29,60 @@ use crate::report::Report;
 /// What `--detailed-exitcode` says of a HAProxy that differs.
 const CHANGES: u8 = 2;
 
+/// Finding out what a sync would do.
+struct Plan<'j> {
+    desired: &'j Desired,
+    options: &'j SyncOptions,
+    cancel: &'j CancellationToken,
+}
+
+impl Job for Plan<'_> {
+    type Done = SyncPlan;
+
+    async fn run<T: Target>(&self, target: &T) -> Result<SyncPlan, Box<FailedSync>> {
+        sync::plan(target, self.desired, self.options, self.cancel).await.map_err(failed)
+    }
+}
+
+/// A sync; of what was planned, if a plan is given.
+struct Sync<'j> {
+    desired: &'j Desired,
+    options: &'j SyncOptions,
+    planned: Option<&'j PlanFile>,
+    cancel: &'j CancellationToken,
+    report: Report,
+}
+
+impl Job for Sync<'_> {
+    type Done = SyncResult;
+
+    async fn run<T: Target>(&self, target: &T) -> Result<SyncResult, Box<FailedSync>> {
+        let endpoint = target.endpoint();
+        self.report.detail(|| format!("{endpoint}: begun"));
+        let mut options = self.options.clone();
+        if let Some(planned) = self.planned {
+            options.expected_version = planned.version(endpoint);
+            if options.expected_version.is_none() {
+                let error = SyncError::new(Stage::Compare, "the plan is not for this one");
+                return Err(failed(error.hint("make a plan with the same --url, or --local")));
+            }
+        }
+        sync::sync(target, self.desired, &options, self.cancel).await
+    }
+}
+
 pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliError> {
     let desired = args.target.desired(read(&args.target.desired, report)?.print())?;
     let options = args.target.options()?;
     let teller = Teller::new(&args.target, report, planned, planned_json);
     let outcomes = until_signal(async |cancel| {
-        let work =
-            async |target: ApiTarget| sync::plan(&target, &desired, &options, cancel).await.map_err(failed);
         let work = Work {
-            run: &work,
+            job: &Plan { desired: &desired, options: &options, cancel },
             undone: &|_, _| None,
             ended: &|endpoint, outcome| teller.ended(endpoint, outcome),
         };
-        each(&args.target, &Connections::default(), None, report, cancel, &work).await
+        let tools = Tools { args: &args.target, connections: &Connections::default(), report, cancel };
+        each(tools, None, &work).await
     })?;
     let is_changed = outcomes.iter().any(|(_, plan)| plan.as_ref().is_ok_and(|plan| !plan.is_empty()));
     if let Some(path) = &args.out {
@@ -64,22 +106,12 @@ pub(crate) fn sync(args: &HaproxySyncArgs, report: Report) -> Result<u8, CliErro
     }
     let teller = Teller::new(&args.target, report, done, done_json);
     let outcomes = until_signal(async |cancel| {
-        let work = async |target: ApiTarget| {
-            let endpoint = target.endpoint().to_owned();
-            report.detail(|| format!("{endpoint}: begun"));
-            let mut options = options.clone();
-            if let Some(planned) = &planned {
-                options.expected_version = planned.version(&endpoint);
-                if options.expected_version.is_none() {
-                    let error = SyncError::new(Stage::Compare, "the plan is not for this one");
-                    return Err(failed(error.hint("make a plan with the same --url, or --local")));
-                }
-            }
-            sync::sync(&target, &desired, &options, cancel).await
-        };
+        let planned = planned.as_ref();
+        let job = Sync { desired: &desired, options: &options, planned, cancel, report };
         let work =
-            Work { run: &work, undone: &undone, ended: &|endpoint, outcome| teller.ended(endpoint, outcome) };
-        each(&args.target, &Connections::default(), Some(&desired.text), report, cancel, &work).await
+            Work { job: &job, undone: &undone, ended: &|endpoint, outcome| teller.ended(endpoint, outcome) };
+        let tools = Tools { args: &args.target, connections: &Connections::default(), report, cancel };
+        each(tools, Some(&desired.text), &work).await
     })?;
     teller.end(outcomes)
 }

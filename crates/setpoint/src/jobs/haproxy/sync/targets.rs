@@ -7,12 +7,12 @@ use futures::future::join_all;
 use setpoint_dataplane::client::{Client, Settings};
 use setpoint_dataplane::error::{Cause, Stage, SyncError};
 use setpoint_dataplane::sync::{FailedSync, SyncResult};
-use setpoint_dataplane::target::{ApiTarget, Target as _};
+use setpoint_dataplane::target::{ApiTarget, Target};
 use tokio_util::sync::CancellationToken;
 
 use super::args::TargetArgs;
 #[cfg(feature = "dataplane")]
-use super::local::{Local, Purpose};
+use super::local::{Hand, Local, Purpose};
 use crate::error::CliError;
 use crate::jobs::haproxy::error::Error;
 use crate::report::Report;
@@ -45,13 +45,22 @@ impl Connections {
 /// Is told what came of one HAProxy, by what that is called.
 pub(super) type Ended<'w, T> = dyn Fn(&str, &Result<T, Box<FailedSync>>) -> Result<(), CliError> + 'w;
 
-/// What is done with each HAProxy.
-pub(super) struct Work<'w, T, W> {
-    pub(super) run: &'w W,
+/// What is done with a HAProxy, wherever that is.
+pub(super) trait Job {
+    /// What comes of it.
+    type Done;
+
+    /// Does it.
+    async fn run<T: Target>(&self, target: &T) -> Result<Self::Done, Box<FailedSync>>;
+}
+
+/// A job, and what is done about what comes of it.
+pub(super) struct Work<'w, J: Job> {
+    pub(super) job: &'w J,
     /// Why what seemed to succeed did not, by the version that stands in the end.
-    pub(super) undone: &'w dyn Fn(&T, u64) -> Option<SyncError>,
+    pub(super) undone: &'w dyn Fn(&J::Done, u64) -> Option<SyncError>,
     /// Is told what came of each as soon as that is known.
-    pub(super) ended: &'w Ended<'w, T>,
+    pub(super) ended: &'w Ended<'w, J::Done>,
 }
 
 /// Does something until it is done. A signal cancels it, and it is waited for its end.
@@ -71,51 +80,89 @@ pub(super) fn until_signal<T>(
     })
 }
 
-/// Does something with each HAProxy that was named, all at once: one that fails holds up no other. With a text, they may be changed,
-/// and it is the first configuration of one that has none.
-pub(super) async fn each<T, W: AsyncFn(ApiTarget) -> Result<T, Box<FailedSync>>>(
-    args: &TargetArgs,
-    connections: &Connections,
-    first: Option<&[u8]>,
-    report: Report,
-    cancel: &CancellationToken,
-    work: &Work<'_, T, W>,
-) -> Result<Vec<Outcome<T>>, CliError> {
+/// One HAProxy that was named.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place<'a> {
+    /// Behind an API at this address.
+    Api(&'a str),
+    /// The one of this machine.
     #[cfg(feature = "dataplane")]
-    if args.local.local {
-        let purpose = first.map_or(Purpose::Look, Purpose::Change);
-        let (endpoint, outcome) = locally(args, purpose, report, cancel, work).await?;
-        (work.ended)(&endpoint, &outcome)?;
-        return Ok(vec![(endpoint, outcome)]);
-    }
-    #[cfg(not(feature = "dataplane"))]
-    let _ = (first, report, cancel, work.undone);
-    let each = settings(args)?.into_iter().map(async |(url, settings)| {
-        let (endpoint, outcome) = match connections.get(url, settings).await {
-            Ok(target) => (target.endpoint().to_owned(), (work.run)(target).await),
-            Err(error) => (shown(url), Err(failed(error))),
-        };
-        if outcome.is_err() {
-            connections.forget(url);
-        }
-        let told = (work.ended)(&endpoint, &outcome);
-        told.map(|()| (endpoint, outcome))
-    });
-    join_all(each).await.into_iter().collect()
+    Local,
 }
 
-/// How each API that was named is reached.
-fn settings(args: &TargetArgs) -> Result<Vec<(&str, Settings)>, CliError> {
+/// Each HAProxy that was named.
+pub(super) fn places(args: &TargetArgs) -> Result<Vec<Place<'_>>, CliError> {
+    #[cfg(feature = "dataplane")]
+    if args.local.local {
+        return Ok(vec![Place::Local]);
+    }
     if args.urls.is_empty() {
         return Err(Error::NoTarget.into());
     }
-    let each = args.urls.iter().map(|url| Ok((url.as_str(), args.settings(url)?)));
-    each.collect::<Result<_, Error>>().map_err(Into::into)
+    Ok(args.urls.iter().map(|url| Place::Api(url)).collect())
+}
+
+/// What work with a HAProxy is done with.
+#[derive(Clone, Copy)]
+pub(super) struct Tools<'a> {
+    pub(super) args: &'a TargetArgs,
+    pub(super) connections: &'a Connections,
+    pub(super) report: Report,
+    pub(super) cancel: &'a CancellationToken,
+}
+
+/// Does something with each HAProxy that was named, all at once: one that fails holds up no other. With a text, they may be changed,
+/// and it is the first configuration of one that has none.
+pub(super) async fn each<J: Job>(
+    tools: Tools<'_>,
+    first: Option<&[u8]>,
+    work: &Work<'_, J>,
+) -> Result<Vec<Outcome<J::Done>>, CliError> {
+    let each = places(tools.args)?.into_iter().map(|place| one(tools, place, first, work));
+    join_all(each).await.into_iter().collect()
+}
+
+/// Does something with one of them.
+pub(super) async fn one<J: Job>(
+    tools: Tools<'_>,
+    place: Place<'_>,
+    first: Option<&[u8]>,
+    work: &Work<'_, J>,
+) -> Result<Outcome<J::Done>, CliError> {
+    let (endpoint, outcome) = match place {
+        Place::Api(url) => {
+            let settings = tools.args.settings(url)?;
+            let connecting = tools.connections.get(url, settings);
+            let (endpoint, outcome) = match tools.cancel.run_until_cancelled(connecting).await {
+                Some(Ok(target)) => (target.endpoint().to_owned(), work.job.run(&target).await),
+                Some(Err(error)) => (shown(url), Err(failed(error))),
+                None => (shown(url), Err(failed(cancelled()))),
+            };
+            if outcome.is_err() {
+                tools.connections.forget(url);
+            }
+            (endpoint, outcome)
+        }
+        #[cfg(feature = "dataplane")]
+        Place::Local => {
+            let purpose = first.map_or(Purpose::Look, Purpose::Change);
+            locally(tools, purpose, work).await?
+        }
+    };
+    #[cfg(not(feature = "dataplane"))]
+    let _ = (first, tools.report, work.undone);
+    (work.ended)(&endpoint, &outcome)?;
+    Ok((endpoint, outcome))
 }
 
 /// Connects to each API that was named.
 pub(super) async fn connect_all(args: &TargetArgs) -> Result<Vec<Outcome<ApiTarget>>, CliError> {
-    let each = settings(args)?.into_iter().map(async |(url, settings)| match connect(settings).await {
+    if args.urls.is_empty() {
+        return Err(Error::NoTarget.into());
+    }
+    let settings = args.urls.iter().map(|url| Ok((url.as_str(), args.settings(url)?)));
+    let settings: Vec<_> = settings.collect::<Result<_, Error>>()?;
+    let each = settings.into_iter().map(async |(url, settings)| match connect(settings).await {
         Ok(target) => (target.endpoint().to_owned(), Ok(target)),
         Err(error) => (shown(url), Err(failed(error))),
     });
@@ -124,27 +171,31 @@ pub(super) async fn connect_all(args: &TargetArgs) -> Result<Vec<Outcome<ApiTarg
 
 /// Does something with the HAProxy of this machine.
 #[cfg(feature = "dataplane")]
-async fn locally<T, W: AsyncFn(ApiTarget) -> Result<T, Box<FailedSync>>>(
-    args: &TargetArgs,
+async fn locally<J: Job>(
+    tools: Tools<'_>,
     purpose: Purpose<'_>,
-    report: Report,
-    cancel: &CancellationToken,
-    work: &Work<'_, T, W>,
-) -> Result<Outcome<T>, CliError> {
-    let opened = cancel.run_until_cancelled(Local::open(&args.local, purpose, report)).await;
-    let Some(opened) = opened else {
-        let error = SyncError::new(Stage::Connect, "it was cancelled");
-        return Ok(("this machine".to_owned(), Err(failed(error))));
+    work: &Work<'_, J>,
+) -> Result<Outcome<J::Done>, CliError> {
+    let opening = Local::open(&tools.args.local, purpose, tools.report);
+    let Some(opened) = tools.cancel.run_until_cancelled(opening).await else {
+        return Ok(("this machine".to_owned(), Err(failed(cancelled()))));
     };
     let local = opened?;
     let name = local.name.clone();
-    let mut outcome = (work.run)(local.target.clone()).await;
+    let mut outcome = match &local.hand {
+        Hand::Theirs(target) => work.job.run(target).await,
+        Hand::Own(target) => work.job.run(target).await,
+    };
     if let (Some(version), Ok(done)) = (local.close().await, &outcome)
         && let Some(error) = (work.undone)(done, version)
     {
         outcome = Err(failed(error));
     }
     Ok((name, outcome))
+}
+
+fn cancelled() -> SyncError {
+    SyncError::new(Stage::Connect, "it was cancelled")
 }
 
 /// A sync that did nothing, and why.
