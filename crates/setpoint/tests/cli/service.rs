@@ -103,7 +103,10 @@ fn whether_a_watch_works_or_fails_is_seen_at_its_endpoints() {
     let watch = Ended(sandbox.command(&arguments).stdout(Stdio::null()).spawn().unwrap());
     eventually("it works", || get(&port, "/readyz").ends_with("\r\n\r\nworking\n"));
     assert!(get(&port, "/healthz").starts_with("HTTP/1.1 200"));
-    assert!(get(&port, "/metrics").contains("setpoint_passes_total{command=\"watch\",result=\"ok\"} 1"));
+    // What it wrote itself may have made it look once more.
+    let metrics = get(&port, "/metrics");
+    assert!(metrics.contains("setpoint_ready{command=\"watch\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("setpoint_passes_total{command=\"watch\",result=\"error\"} 0\n"), "{metrics}");
     sandbox.declare("files:\n  a: {content: x}\n  b: [nonsense\n");
     eventually("it can't", || get(&port, "/readyz").starts_with("HTTP/1.1 503"));
     let state = get(&port, "/debug/state");
