@@ -63,7 +63,7 @@ impl Helm {
     fn run(&self, args: &[&dyn AsRef<OsStr>], values: Option<&Value>) -> Result<String, String> {
         let folder = Workdir::new("helm");
         let mut command = Command::new(&self.program);
-        command.args(args.iter().map(|arg| arg.as_ref()));
+        command.args(args.iter().map(AsRef::as_ref));
         if let Some(values) = values {
             command.arg(folder.write("values.yaml", values.to_string()));
         }

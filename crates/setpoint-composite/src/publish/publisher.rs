@@ -411,7 +411,7 @@ async fn poll(polling: &mut Option<BoxFuture<'static, ()>>) {
         following.await;
         *polling = None;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Who else manages fields of a ConfigMap, in words: the last that wrote to it.

@@ -1,4 +1,4 @@
-//! Paths into a resource: the part of JSONPath that indexes need.
+//! Paths into a resource: the part of `JSONPath` that indexes need.
 //!
 //! `{.metadata.namespace}`, `$.metadata.namespace`, `.metadata.namespace` and `metadata.namespace` are the same path. A dot in a
 //! name is escaped (`.metadata.labels.kubernetes\.io/name`) or stands in brackets (`.metadata.labels['kubernetes.io/name']`).

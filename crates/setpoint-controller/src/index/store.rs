@@ -157,10 +157,13 @@ impl Keys {
             if parts.is_empty() {
                 parts.push(SmolStr::default());
             }
-            keys = keys
-                .into_iter()
-                .flat_map(|key| parts.iter().map(move |part| [&key[..], &[part.clone()]].concat()))
-                .collect();
+            let with_each = |key: Key| {
+                parts
+                    .iter()
+                    .map(move |part| key.iter().chain([part]).cloned().collect())
+                    .collect::<Vec<Key>>()
+            };
+            keys = keys.into_iter().flat_map(with_each).collect();
         }
         keys
     }

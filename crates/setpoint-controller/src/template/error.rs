@@ -6,6 +6,7 @@ use std::fmt;
 use minijinja::ErrorKind;
 
 use super::Sources;
+use super::functions::Requested;
 use super::limits::Exceeded;
 
 /// Why a template gives nothing, and where.
@@ -43,8 +44,7 @@ impl TemplateError {
             }
             _ => None,
         };
-        let is_requested =
-            innermost.source().is_some_and(|source| source.is::<super::functions::Requested>());
+        let is_requested = innermost.source().is_some_and(<dyn std::error::Error>::is::<Requested>);
         Self { template, line, message, excerpt, hint: hint.map(str::to_owned), is_requested }
     }
 

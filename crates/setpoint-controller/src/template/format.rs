@@ -54,5 +54,5 @@ fn refused(why: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 /// What is wrong with a text that ends lines.
 fn breaks(text: &str) -> String {
     let what = if text.contains('\0') { "a NUL" } else { "the end of a line" };
-    format!("a value holds {what}, which would let it write lines of its own: {:.80?}", text)
+    format!("a value holds {what}, which would let it write lines of its own: {text:.80?}")
 }

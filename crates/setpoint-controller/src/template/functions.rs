@@ -113,12 +113,13 @@ fn sha256(text: &str) -> String {
 }
 
 /// What a path of names leads to; `default`, or none, where a name is not there.
+#[expect(clippy::needless_pass_by_value, reason = "this is how named arguments are handed over")]
 fn dig(value: &Value, names: Rest<Value>, options: Kwargs) -> Result<Value, Error> {
     let default: Option<Value> = options.get("default")?;
     options.assert_all_used()?;
     let mut found = value.clone();
-    for name in names.iter() {
-        found = found.get_item(name).unwrap_or(Value::UNDEFINED);
+    for name in names.0 {
+        found = found.get_item(&name).unwrap_or(Value::UNDEFINED);
         if found.is_undefined() || found.is_none() {
             return Ok(default.unwrap_or(Value::from(())));
         }
@@ -173,7 +174,7 @@ fn unique_by(list: &Value, path: &str) -> Result<Vec<Value>, Error> {
 fn order_by(list: &Value, paths: Rest<String>) -> Result<Vec<Value>, Error> {
     type Compare = Box<dyn Fn(&Value, &Value) -> Ordering>;
     let mut by: Vec<Compare> = Vec::new();
-    for path in paths.iter() {
+    for path in paths.0 {
         let mut parts = path.split(':');
         let path = parts.next().unwrap_or_default().to_owned();
         let (mut descending, mut exists, mut length) = (false, false, false);
@@ -220,8 +221,8 @@ fn shard(list: &Value, number: usize, count: usize) -> Result<Vec<Value>, Error>
 
 fn coalesce(values: Rest<Value>) -> Value {
     let is_something =
-        |value: &&Value| !value.is_undefined() && !value.is_none() && value.as_str() != Some("");
-    values.iter().find(is_something).cloned().unwrap_or(Value::from(()))
+        |value: &Value| !value.is_undefined() && !value.is_none() && value.as_str() != Some("");
+    values.0.into_iter().find(is_something).unwrap_or(Value::from(()))
 }
 
 /// Returns whether a text is like a pattern, in which `*` stands for any text and `?` for any byte.

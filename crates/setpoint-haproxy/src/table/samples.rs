@@ -279,7 +279,7 @@ fn converters(
     sample_cx: SampleContext,
 ) -> Result<SampleType, Complaint> {
     let mut rest = text.trim_start_matches(',');
-    while !rest.is_empty() && !(end == End::Bracket && rest.starts_with(']')) {
+    while !(rest.is_empty() || end == End::Bracket && rest.starts_with(']')) {
         let call = Call::read(rest);
         if !sample_cx.knows(&[Place::Converter], call.name) {
             return Err(Complaint::unknown("converter", call.name, &[Place::Converter], sample_cx.version));

@@ -198,7 +198,7 @@ enum Mode {
     /// It is reported. Others may put it right: what is known is read in each pass.
     Report {
         /// What differed when it was reported last.
-        last: Option<Plan>,
+        last: Option<Box<Plan>>,
         /// How the state was damaged when it was last read.
         damaged: Option<String>,
         /// What tells the state that was last read from what others make of it.
@@ -368,14 +368,14 @@ impl WatchLoop {
             Mode::Reconcile(writer) => writer,
             Mode::Report { last, .. } => {
                 // The same differences are reported once.
-                if last.as_ref() != Some(&plan) {
+                if last.as_deref() != Some(&plan) {
                     for (drifted, is_reported) in drifted {
                         // Nothing is put right here, often or not.
                         let drifted = Drifted { contested: false, ..drifted.clone() };
                         self.events.drift(&drifted, is_reported)?;
                     }
                     self.events.plan(&plan)?;
-                    *last = Some(plan);
+                    *last = Some(Box::new(plan));
                 }
                 self.status = format!("reporting what differs from {}", self.set.name());
                 return Ok(Passed::Read { retry: None });
