@@ -16,7 +16,8 @@ use crate::health::{Health, Role};
 /// use std::time::Duration;
 /// use setpoint_observe::{Command, Observed, Role};
 ///
-/// let command = Command::new("watch", Duration::from_secs(60));
+/// let patience = Duration::from_secs(60);
+/// let command = Command::new(/* its name */ "watch", patience);
 /// assert!(command.readiness().is_err(), "nothing is done yet");
 /// command.passed("all is as declared");
 /// assert_eq!(command.readiness().as_deref(), Ok("working"));

@@ -182,12 +182,12 @@ mod tests {
 
     #[test]
     fn an_instance_is_ready_while_it_leads_or_stands_by_and_lives() {
+        use Role::{Failing, Leading, Standby, Starting, Stopping, TakingOver, Working};
         let health = Health::new(Duration::from_mins(1));
         let ready = |role| {
             health.set_role(role);
             health.readiness().is_ok()
         };
-        use Role::{Failing, Leading, Standby, Starting, Stopping, TakingOver, Working};
         let roles = [Starting, Standby, TakingOver, Leading, Working, Failing, Stopping];
         assert_eq!(roles.map(ready), [false, true, false, true, true, false, false]);
         let silent = Health::new(Duration::ZERO);

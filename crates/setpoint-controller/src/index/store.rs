@@ -270,16 +270,13 @@ mod tests {
             let mut index = Index::new(by(&["a", "b"]));
             let mut all: BTreeMap<u8, (u8, u8)> = BTreeMap::new();
             for change in changes {
-                match change {
-                    Some((name, a, b)) => {
-                        let object = json!({ "metadata": { "name": name.to_string() }, "a": a.to_string(), "b": b });
-                        index.put(object).unwrap();
-                        all.insert(name, (a, b));
-                    }
-                    None => {
-                        let Some((name, _)) = all.pop_first() else { continue };
-                        prop_assert_eq!(index.remove(&ResourceId::new("", name.to_string())), true);
-                    }
+                if let Some((name, a, b)) = change {
+                    let object = json!({ "metadata": { "name": name.to_string() }, "a": a.to_string(), "b": b });
+                    index.put(object).unwrap();
+                    all.insert(name, (a, b));
+                } else {
+                    let Some((name, _)) = all.pop_first() else { continue };
+                    prop_assert_eq!(index.remove(&ResourceId::new("", name.to_string())), true);
                 }
                 let found = index.snapshot();
                 for a in 0..3u8 {

@@ -445,23 +445,22 @@ fn haproxy_accepts_what_is_applied_where_it_accepts_what_is_desired() {
         let mut random = Random(seed ^ 0xaaaa);
         let whole = &CORPUS[random.below(CORPUS.len())];
         let desired = rearranged(whole, &mut random);
-        if !accepts(&desired).0 {
-            return;
-        }
         // Every other time it comes from a text that has nothing else in common.
         let current = if random.below(2) == 0 { bytes.to_vec() } else { rearranged(whole, &mut random) };
+        let is_wanted = accepts(&desired).0;
         let (current, desired) = (Document::parse(&current), Document::parse(&desired));
-        let Ok(diff) = compare(&current, &desired, &cx) else { return };
-        let result = current.apply_all(&diff, &cx).unwrap().print();
-        let (is_accepted, said) = accepts(&result);
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(
-            is_accepted,
-            "{said}\n--- from\n{}\n--- to\n{}\n--- result\n{}",
-            text(&current.print()),
-            text(&desired.print()),
-            text(&result)
-        );
+        if is_wanted && let Ok(diff) = compare(&current, &desired, &cx) {
+            let result = current.apply_all(&diff, &cx).unwrap().print();
+            let (is_accepted, said) = accepts(&result);
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            assert!(
+                is_accepted,
+                "{said}\n--- from\n{}\n--- to\n{}\n--- result\n{}",
+                text(&current.print()),
+                text(&desired.print()),
+                text(&result)
+            );
+        }
     });
     println!("{ran}");
 }

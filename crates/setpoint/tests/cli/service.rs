@@ -96,7 +96,7 @@ fn get(port: &Port, path: &str) -> String {
 }
 
 #[test]
-fn that_a_watch_works_is_seen_at_its_endpoints() {
+fn whether_a_watch_works_or_fails_is_seen_at_its_endpoints() {
     let sandbox = Sandbox::new("files:\n  a: {content: x}\n");
     let port = Port::lease();
     let arguments = ["watch", "--interval", "1h", "--observe", &port.address().to_string()];
@@ -107,6 +107,13 @@ fn that_a_watch_works_is_seen_at_its_endpoints() {
     let metrics = get(&port, "/metrics");
     assert!(metrics.contains("setpoint_ready{command=\"watch\"} 1\n"), "{metrics}");
     assert!(metrics.contains("setpoint_passes_total{command=\"watch\",result=\"error\"} 0\n"), "{metrics}");
+    sandbox.declare("files:\n  a: {content: x}\n  b: [nonsense\n");
+    eventually("it can't", || get(&port, "/readyz").starts_with("HTTP/1.1 503"));
+    let state = get(&port, "/debug/state");
+    assert!(state.contains("\"role\":\"failing\"") && state.contains("\"reason\":"), "{state}");
+    assert!(get(&port, "/healthz").starts_with("HTTP/1.1 200"), "starting it anew would not help");
+    sandbox.declare("files:\n  a: {content: x}\n  b: {content: x}\n");
+    eventually("it works again", || get(&port, "/readyz").ends_with("working\n"));
     drop(watch);
 }
 
