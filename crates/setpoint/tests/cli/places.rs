@@ -228,6 +228,31 @@ fn what_is_on_a_disk_that_is_not_mounted_is_not_made_on_the_bare_mount_point() {
 }
 
 #[test]
+fn a_directory_that_was_made_for_a_file_on_a_disk_that_is_not_mounted_is_not_forgotten_for_another_one() {
+    need!(part::root("a file system of its own"));
+    let sandbox = Sandbox::new("files: {h: {path: mnt/d/h, content: h}, z: {content: z}}\n");
+    for directory in ["mnt", "disk"] {
+        fs::create_dir(sandbox.path(directory)).unwrap();
+    }
+    let mount = || {
+        let mut command = Command::new("mount");
+        command.arg("--bind").args([sandbox.path("disk"), sandbox.path("mnt")]);
+        assert!(command.status().unwrap().success());
+        Mounted(sandbox.path("mnt"))
+    };
+    let mounted = mount();
+    sandbox.ok(&["apply", "--yes"]);
+    drop(mounted);
+    sandbox.declare("files: {z: {content: z}}\n");
+    fs::create_dir(sandbox.path("mnt/d")).unwrap();
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(refused.code(), 1, "{}{}", refused.out(), refused.err());
+    let _mounted = mount();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(entries(&sandbox.path("disk")), [""; 0]);
+}
+
+#[test]
 fn what_can_not_move_to_another_file_system_is_made_anew_there_on_demand() {
     need!(part::root("a file system of its own"));
     let sandbox = Sandbox::new("files:\n  f: {content: x}\n");
