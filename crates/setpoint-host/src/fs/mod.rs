@@ -484,9 +484,10 @@ impl Root {
 
     /// Removes something temporary beside a path. Returns whether there was one.
     pub(crate) fn remove_temporary(&self, path: &RootPath, name: &str) -> Result<bool, FsError> {
-        let failed = |errno| FsError::new("clean up beside", path.as_str(), errno);
+        let at = path.beside(name);
+        let failed = |errno| FsError::new("remove", at.as_str(), errno);
         let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(false) };
-        temporary::remove(&dir, name).map_err(failed)
+        temporary::remove(&dir, name).map_err(|errno| refused(&dir, "remove", &at, errno))
     }
 }
 
