@@ -324,6 +324,12 @@ async fn change_access<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Res
     match entries.set_access(new) {
         // A file that may not be opened may still be replaced.
         Err(FsError::NoAccess { .. }) => replace(entries, cx, new).await,
+        Err(FsError::OtherNames { .. }) if !E::is_log(new) => {
+            replace(entries, cx, new).await?;
+            let (item, path) = (cx.item().clone(), E::path(new).clone());
+            entries.host().0.notices.add(Notice::OtherNames { item, path });
+            Ok(())
+        }
         set => set,
     }
 }
