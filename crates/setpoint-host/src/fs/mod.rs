@@ -75,6 +75,8 @@ pub(crate) struct Found {
     pub(crate) names: u64,
     /// When it was last written to, in seconds since 1970.
     pub(crate) modified: i64,
+    /// When anything about it was last changed, its place included, in seconds since 1970.
+    pub(crate) changed: i64,
 }
 
 impl From<Stat> for Found {
@@ -97,6 +99,7 @@ impl From<Stat> for Found {
             ino: stat.st_ino.into(),
             names: stat.st_nlink.into(),
             modified: stat.st_mtime.into(),
+            changed: stat.st_ctime.into(),
         }
     }
 }
