@@ -56,7 +56,7 @@ impl Planner<'_> {
         let Some(new) = self.int_item(id) else {
             if remains {
                 let state = this.cur().and_then(|slot| self.cur.state_at(slot));
-                let awaits_release = state.is_some_and(|state| state.awaits_release());
+                let awaits_release = state.is_some_and(crate::ItemState::awaits_release);
                 // Of what was there before and is gone, nothing failed.
                 let why = if present || awaits_release { Why::Removed } else { Why::Cleanup };
                 self.delete(id, why);
