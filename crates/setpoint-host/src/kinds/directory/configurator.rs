@@ -207,7 +207,11 @@ impl Configurator<Directory> for Directories {
             if let Some(aside) = &note.aside {
                 // Where it can't be removed, the next run finds it there.
                 let (from, to, number) = (old.path.clone(), was.clone(), aside.number);
-                note.moved.push(Move { from, to, number, into: None });
+                let this = Move { from, to, number, into: None };
+                // One that was noted before is noted once.
+                if note.moved.last() != Some(&this) {
+                    note.moved.push(this);
+                }
                 note.write(cx).await.map_err(|error| untouched(&error))?;
                 self.host.0.directories.learn(cx.item(), &was, &note);
             }
