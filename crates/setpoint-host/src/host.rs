@@ -6,12 +6,13 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use setpoint_engine::{CurrentGraph, ItemState, OpError, Presence};
 use setpoint_graph::{ItemHandle, ItemRef, Name};
 
 use crate::configure::{DirectoryIndex, Kept, Notice, Notices, PassingNote, PathNote, kept};
-use crate::fs::{FileType, FsError, Root, Temporary};
+use crate::fs::{FileType, Found, FsError, Root, Temporary};
 use crate::item::RootPath;
 use crate::kinds::{self, File, Left, OnDisk, Process, path_of};
 use crate::process::{CheckEvent, Checks, Children, Output, ProcessOperations};
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) notices: Notices,
     pub(crate) output: Output,
     pub(crate) checks: Checks,
+    /// When it was opened, in seconds since 1970.
+    opened: i64,
     /// What is to go.
     unwanted: Mutex<BTreeSet<ItemRef>>,
     /// How many files what is started may open, where that is less than this program may.
@@ -123,6 +126,7 @@ impl Host {
             notices,
             output,
             checks,
+            opened: seconds_now(),
             unwanted,
             open_files,
         };
@@ -165,6 +169,11 @@ impl Host {
         }
         self.recall(current);
         accepted
+    }
+
+    /// Returns whether what was found may have come to its place, or become as it is, since the host was opened.
+    pub(crate) fn is_news(&self, found: &Found) -> bool {
+        found.changed >= self.0.opened
     }
 
     /// Says which items are not wanted any more. What is gone with the directory that it was in, which nobody looks after, can't
@@ -422,6 +431,12 @@ impl Host {
             }
         })
     }
+}
+
+/// The time, in seconds since 1970.
+fn seconds_now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// What tells a directory from any other for as long as it is there, wherever it is moved; none where the file system does not

@@ -24,8 +24,8 @@ pub use item::{
     bytes_read,
 };
 pub use kinds::{
-    Command, Commands, Directories, Directory, File, Files, Process, Processes, Symlink, Symlinks,
-    is_activity, item_types, path_of, registry,
+    Command, CommandTexts, Commands, Directories, Directory, File, Files, Process, Processes, Symlink,
+    Symlinks, is_activity, item_types, path_of, registry,
 };
 pub use manifest::{
     Declared, Diagnostic, Manifest, Origin, is_foreign_file, load, load_with, load_without_contents,

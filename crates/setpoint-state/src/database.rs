@@ -1,5 +1,6 @@
 //! The database: opened for a moment, in which all of it is read or one transaction is written.
 
+mod left;
 mod write;
 
 use std::cell::Cell;
@@ -55,6 +56,8 @@ pub(crate) struct DatabaseContent {
     pub(crate) location: Option<String>,
     /// The files that declared the items; none if that was not saved.
     pub(crate) manifests: Option<BTreeSet<String>>,
+    /// The items of which something was left that could not be removed.
+    pub(crate) left_over: Vec<ItemHandle>,
     pub(crate) graph: CurrentGraph,
     /// It was read from an earlier format: the next checkpoint writes all of it.
     pub(crate) outdated: bool,
@@ -81,6 +84,7 @@ impl DatabaseContent {
             last_run: 0,
             location: None,
             manifests: None,
+            left_over: Vec::new(),
             graph,
             outdated: false,
             damaged: None,
@@ -158,7 +162,7 @@ impl Store {
                 Ok(Some(content)) => {
                     Ok(Some(DatabaseContent { damaged: Some(error.to_string()), ..content }))
                 }
-                Ok(None) => Err(self.damaged(&format!("{error}; there is no copy of it"))),
+                Ok(None) => Err(self.without_copy(&error)),
                 Err(copy) => Err(self.damaged(&format!("{error}; its copy can't be used either: {copy}"))),
             },
             // Who wants to start anew removes the whole directory.
@@ -169,6 +173,10 @@ impl Store {
             }
             read => read,
         }
+    }
+
+    fn without_copy(&self, error: &StateError) -> StateError {
+        self.damaged(&format!("{error}; there is no copy of it"))
     }
 
     fn damaged(&self, why: &str) -> StateError {
@@ -263,6 +271,7 @@ impl Store {
             return Ok(Recovered { value: self.copy().guarded(&read)?, damaged });
         }
         match self.guarded(&read) {
+            Err(error) if error.is_damage() && !self.copy().exists()? => Err(self.without_copy(&error)),
             Err(error) if error.is_damage() => match self.copy().guarded(&read) {
                 Ok(value) => Ok(Recovered { value, damaged: Some(error.to_string()) }),
                 Err(_) => Err(error),
@@ -364,12 +373,14 @@ impl Store {
             what: "the list of manifests".to_owned(),
             source,
         })?;
+        let left_over = field(left::KEY)?.map_or(Ok(Vec::new()), |text| self.left_from_text(&text, types))?;
         Ok(Some(DatabaseContent {
             set,
             serial,
             last_run,
             location,
             manifests,
+            left_over,
             graph,
             outdated,
             damaged: None,

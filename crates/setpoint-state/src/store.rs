@@ -154,7 +154,10 @@ impl StateDir {
         let found = serial;
         // What a lost run did stays in the journal until all of it is saved: only there it is whole.
         let lost = journalled.as_ref().map(|journalled| lost_run(journalled, last_run + 1));
-        let interrupted_items = journalled.as_ref().map(interrupted_items).unwrap_or_default();
+        let left_over = content.left_over.clone();
+        let mut interrupted = journalled.as_ref().map(interrupted_items).unwrap_or_default();
+        interrupted
+            .extend(left_over.iter().filter(|item| !interrupted.contains(item)).cloned().collect::<Vec<_>>());
         let Snapshot { graph, location, manifests, .. } = snapshot(content, journalled.as_ref());
         let last_run = last_run + u64::from(lost.is_some());
         let goes_on = lost.is_some();
@@ -163,6 +166,7 @@ impl StateDir {
             last_run,
             location,
             manifests,
+            left_over,
             saved: None,
             stamps: None,
             unsaved: lost.into_iter().collect(),
@@ -172,7 +176,7 @@ impl StateDir {
             set: set.to_owned(),
             journal,
             state,
-            interrupted_items,
+            interrupted_items: interrupted,
             damaged,
             found,
             _lock: lock,
@@ -288,6 +292,7 @@ struct WriterState {
     last_run: u64,
     location: Option<String>,
     manifests: Option<BTreeSet<String>>,
+    left_over: Vec<ItemHandle>,
     /// The graph that was saved last, and how far.
     saved: Option<(GraphId, Revision)>,
     /// How the database and its copy were left; none if they may differ.
@@ -318,7 +323,8 @@ impl Writer {
         self.damaged.as_deref()
     }
 
-    /// The items that a lost run was working on, with their old and new values.
+    /// The items that a lost run was working on, with their old and new values, and those of which something was left before
+    /// that could not be removed.
     pub fn interrupted_items(&self) -> &[ItemHandle] {
         &self.interrupted_items
     }
@@ -344,6 +350,15 @@ impl Writer {
         let mut state = self.state();
         let is_news = state.manifests.as_ref() != Some(&manifests);
         state.manifests = Some(manifests);
+        is_news
+    }
+
+    /// Says of which items something was left that could not be removed, with their values: the next checkpoint saves it, and
+    /// whoever becomes the writer then finds them among [`Writer::interrupted_items`]. Returns whether it is news.
+    pub fn set_left_over(&self, items: Vec<ItemHandle>) -> bool {
+        let mut state = self.state();
+        let is_news = state.left_over != items;
+        state.left_over = items;
         is_news
     }
 
@@ -392,6 +407,7 @@ impl Writer {
             serial,
             location: state.location.as_deref(),
             manifests: state.manifests.as_ref(),
+            left_over: &state.left_over,
             graph,
             touched: touched(graph, state.saved),
             runs: state.unsaved.iter().chain(&run).collect(),

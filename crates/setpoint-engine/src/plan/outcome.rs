@@ -55,7 +55,10 @@ impl Planner<'_> {
         let (present, remains) = (this.is_present(), this.remains());
         let Some(new) = self.int_item(id) else {
             if remains {
-                let why = if present { Why::Removed } else { Why::Cleanup };
+                let state = this.cur().and_then(|slot| self.cur.state_at(slot));
+                let awaits_release = state.is_some_and(crate::ItemState::awaits_release);
+                // Of what was there before and is gone, nothing failed.
+                let why = if present || awaits_release { Why::Removed } else { Why::Cleanup };
                 self.delete(id, why);
             }
             return;

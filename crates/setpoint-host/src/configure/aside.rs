@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use setpoint_engine::{CurrentGraph, ItemState, OpCx, OpError, Presence};
+use setpoint_engine::{CurrentGraph, ItemState, OpCx, OpError, Operation, Presence};
 use setpoint_graph::{Graph, ItemHandle, ItemRef, SubgraphPath};
 
 use super::locations::Location;
@@ -99,12 +99,13 @@ impl Host {
         brought.map(|()| true).map_err(|error| OpError::new(error.to_string()))
     }
 
-    /// Knows again what a run that was cut off has set aside for items that are not intended any more: it is there, and is
-    /// removed or put back like anything else.
+    /// Knows again what was set aside for items that are not intended any more, by a run that was cut off or could not make them
+    /// anew: it is there, and is removed or put back like anything else.
     ///
     /// To be called before anything is planned.
     pub fn recognise_set_aside(&self, current: &mut CurrentGraph, intended: Option<&Graph>) {
-        for (item, state, path) in lost(current) {
+        // What was about to be brought back is where it was set aside until it is.
+        for (item, state, path) in items_in(current, |state| is_lost(state) || is_being_created(state)) {
             let is_intended = intended.is_some_and(|intended| intended.contains(item.reference()));
             let note: PathNote = state.noted().unwrap_or_default();
             if !is_intended && self.is_set_aside(&note) {
@@ -119,7 +120,7 @@ impl Host {
     ///
     /// To be called before anything is planned.
     pub fn recognise_returned(&self, current: &mut CurrentGraph) -> BTreeSet<ItemRef> {
-        let lost = lost(current);
+        let lost = items_in(current, is_lost);
         let root = &self.0.root;
         let is_back = |item: &ItemHandle, state: &ItemState| {
             let (location, note) = (kinds::on_disk(item)?, state.noted::<PathNote>()?);
@@ -170,14 +171,27 @@ pub fn may_be_set_aside(state: &ItemState) -> bool {
     state.noted::<PathNote>().is_some_and(|note| note.aside.is_some())
 }
 
-/// The items that are remembered and were not there, with their states and subgraphs.
-fn lost(current: &CurrentGraph) -> Vec<(ItemHandle, ItemState, SubgraphPath)> {
-    let is_lost = |state: &ItemState| state.presence() == Presence::Absent && !state.is_unknown();
-    let lost = current.items().filter_map(|node| {
-        let state = node.state().filter(|state| is_lost(state))?;
+/// Returns whether an item is remembered and was not there.
+fn is_lost(state: &ItemState) -> bool {
+    state.presence() == Presence::Absent && !state.is_unknown()
+}
+
+/// Returns whether a run was cut off that was about to create an item.
+fn is_being_created(state: &ItemState) -> bool {
+    let unfinished = state.unfinished_operation().filter(|_| state.is_unknown());
+    unfinished.is_some_and(|unfinished| unfinished.operation == Operation::Create)
+}
+
+/// The items in such a state, with their states and subgraphs.
+fn items_in(
+    current: &CurrentGraph,
+    is_such: impl Fn(&ItemState) -> bool,
+) -> Vec<(ItemHandle, ItemState, SubgraphPath)> {
+    let such = current.items().filter_map(|node| {
+        let state = node.state().filter(|state| is_such(state))?;
         Some((node.item().clone(), state.clone(), node.path()))
     });
-    lost.collect()
+    such.collect()
 }
 
 /// The state of an item that was lost and is there again.

@@ -167,7 +167,7 @@ pub(crate) async fn modify<E: Entries>(
     // What was logged, or is to be added to, is never replaced.
     if !is_there || !E::is_log(new) && !E::holds_same(old, new) {
         host.will_write(cx, E::digest(new)).await?;
-        return replace(entries, cx, new).await.map_err(failed);
+        return replace(entries, cx, new, Some(old)).await.map_err(failed);
     }
     if E::access_differs(old, new) {
         location(entries, cx, new)?;
@@ -197,6 +197,9 @@ pub(crate) async fn delete<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item) ->
         || Ok(E::is_log(old) || entries.found(&location.path)?.is_none_or(|found| found == E::digest(old)));
     if host.is_somebodys(cx, &location.path, is_as_made)? {
         return Ok(());
+    }
+    if !E::is_log(old) {
+        keep_news(entries, cx, &location.path, old)?;
     }
     if cx.is_recreation() && host.set_aside(cx, &location, E::KIND).await.map_err(failed)? {
         return Ok(());
@@ -246,14 +249,28 @@ async fn make<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), F
     write(entries, cx, new, E::path(new), Replaces::Nothing, &Attached::default(), None).await
 }
 
-/// Writes an item, also in the place of what is there. What somebody wrote there, until right before that, is kept.
-async fn replace<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), FsError> {
+/// Writes an item, also in the place of what is there. What somebody wrote there, until right before that, is kept: anything in the
+/// place of what was there before, and what has come into the place of an item that was made here since that was read as `old`.
+async fn replace<E: Entries>(
+    entries: &E,
+    cx: &OpCx,
+    new: &E::Item,
+    old: Option<&E::Item>,
+) -> Result<(), FsError> {
     let (path, root) = (E::path(new), &entries.host().0.root);
     let replaces = Replaces::Within(PathNote::of(cx).within(path, || root.holder(path)));
-    let last_look = |at: &RootPath| unkept(path, keep_drift(entries, cx, path, at));
-    // What was made here is nobody else's, and what was logged is not replaced.
-    let is_theirs = cx.ownership().is_adopted() && !E::is_log(new);
-    let last_look: LastLook<'_> = if is_theirs { Some(&last_look) } else { None };
+    let is_adopted = cx.ownership().is_adopted();
+    let last_look = |at: &RootPath| {
+        let kept = match old {
+            _ if is_adopted => keep_drift(entries, cx, path, at),
+            Some(old) if at == path => keep_news(entries, cx, path, old),
+            Some(_) | None => Ok(()),
+        };
+        unkept(path, kept)
+    };
+    // What was logged is not replaced.
+    let is_looked_at = (is_adopted || old.is_some()) && !E::is_log(new);
+    let last_look: LastLook<'_> = if is_looked_at { Some(&last_look) } else { None };
     write(entries, cx, new, path, replaces, &Attached::default(), last_look).await
 }
 
@@ -323,7 +340,13 @@ async fn move_to<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item, new: &E::Ite
 async fn change_access<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), FsError> {
     match entries.set_access(new) {
         // A file that may not be opened may still be replaced.
-        Err(FsError::NoAccess { .. }) => replace(entries, cx, new).await,
+        Err(FsError::NoAccess { .. }) => replace(entries, cx, new, None).await,
+        Err(FsError::OtherNames { .. }) if !E::is_log(new) => {
+            replace(entries, cx, new, None).await?;
+            let (item, path) = (cx.item().clone(), E::path(new).clone());
+            entries.host().0.notices.add(Notice::OtherNames { item, path });
+            Ok(())
+        }
         set => set,
     }
 }
@@ -367,7 +390,7 @@ async fn take_over<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<
             return change_access(entries, cx, new).await.map_err(failed);
         }
         host.will_write(cx, E::digest(new)).await?;
-        replace(entries, cx, new).await.map_err(failed)?;
+        replace(entries, cx, new, None).await.map_err(failed)?;
         if found.is_some_and(|found| found.names > 1) {
             let (item, path) = (cx.item().clone(), path.clone());
             host.0.notices.add(Notice::OtherNames { item, path });
@@ -419,6 +442,18 @@ fn keep_drift<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath, at: &RootPath
         None => None,
     };
     keep_change(entries, cx, path, at, original.map(|original| E::digest(&original.item)).as_deref())
+}
+
+/// Keeps what has come into the place of an item that was made here since this program began, and was not read as the item: nobody
+/// has seen it in a plan.
+fn keep_news<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath, old: &E::Item) -> Result<(), OpError> {
+    let host = entries.host();
+    let found = host.0.root.stat(path).map_err(|error| untouched(&error))?;
+    // Most often nobody has touched it for long.
+    if !found.is_some_and(|found| host.is_news(&found)) {
+        return Ok(());
+    }
+    keep_change(entries, cx, path, path, Some(&E::digest(old)))
 }
 
 /// Keeps what is at a path, or was there until now, if somebody wrote it: it is neither Setpoint's work nor the original, where

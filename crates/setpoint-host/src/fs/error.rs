@@ -91,6 +91,14 @@ pub enum FsError {
         /// What the system says.
         errno: Errno,
     },
+    /// What is there has other names, which would change with it.
+    #[error(
+        "can't change the permissions of {path}, as it has another name, a hard link, and would change there too"
+    )]
+    OtherNames {
+        /// The path.
+        path: String,
+    },
     /// It is marked as not to be changed, which holds for every user.
     #[error(
         "can't {verb} {path}: {what} is marked as not to be changed; `chattr -ia` with it, and run again"

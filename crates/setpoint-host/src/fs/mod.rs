@@ -75,6 +75,8 @@ pub(crate) struct Found {
     pub(crate) names: u64,
     /// When it was last written to, in seconds since 1970.
     pub(crate) modified: i64,
+    /// When anything about it was last changed, its place included, in seconds since 1970.
+    pub(crate) changed: i64,
 }
 
 impl From<Stat> for Found {
@@ -97,6 +99,7 @@ impl From<Stat> for Found {
             ino: stat.st_ino.into(),
             names: stat.st_nlink.into(),
             modified: stat.st_mtime.into(),
+            changed: stat.st_ctime.into(),
         }
     }
 }
@@ -484,9 +487,10 @@ impl Root {
 
     /// Removes something temporary beside a path. Returns whether there was one.
     pub(crate) fn remove_temporary(&self, path: &RootPath, name: &str) -> Result<bool, FsError> {
-        let failed = |errno| FsError::new("clean up beside", path.as_str(), errno);
+        let at = path.beside(name);
+        let failed = |errno| FsError::new("remove", at.as_str(), errno);
         let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(false) };
-        temporary::remove(&dir, name).map_err(failed)
+        temporary::remove(&dir, name).map_err(|errno| refused(&dir, "remove", &at, errno))
     }
 }
 

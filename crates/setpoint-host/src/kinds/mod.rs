@@ -12,7 +12,7 @@ mod file;
 mod process;
 mod symlink;
 
-pub use command::{Command, Commands};
+pub use command::{Command, CommandTexts, Commands};
 pub use directory::{Directories, Directory};
 pub use file::{File, Files};
 pub use process::{Process, Processes};

@@ -1,5 +1,6 @@
 //! Makes the items of the intended graph, with all they depend on.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -108,7 +109,7 @@ pub(crate) fn build<'a>(
     report_same_paths(&graph, written, &mut resolver);
     report_logs_in_manifests(&graph, written, &own, &mut resolver);
     let adopting = adopting(written, &resolver);
-    add_logs(&mut graph, &by_path, &adopting, &resolver);
+    add_logs(&mut graph, &by_path, &adopting, written, &mut resolver);
     let mut parents = Parents::default();
     for node in graph.items() {
         let item = node.item();
@@ -186,7 +187,8 @@ fn add_logs(
     graph: &mut Graph,
     by_path: &FxHashMap<RootPath, usize>,
     adopting: &BTreeSet<ItemRef>,
-    resolver: &Resolver<'_, '_>,
+    written: &Declarations<'_>,
+    resolver: &mut Resolver<'_, '_>,
 ) {
     let processes = graph.items().filter_map(|node| node.item().get::<Process>().cloned());
     let with_log: Vec<(Process, RootPath)> =
@@ -201,6 +203,11 @@ fn add_logs(
                 None => ItemRef::of::<File>(format!("{}:log", process.name)),
             },
         };
+        let is_declared = |item: &ItemRef| !logs.values().any(|log| log == item) && graph.contains(item);
+        if !by_path.contains_key(&log) && is_declared(&item) {
+            report_name_of_log(&item, &process, &log, written, resolver);
+            continue;
+        }
         if !by_path.contains_key(&log) && !graph.contains(&item) {
             logs.insert(log.clone(), item.clone());
             let mut around =
@@ -224,6 +231,37 @@ fn add_logs(
         process.needs.push(Need { item, because: Because::Log, dependence: Dependence::After });
         process.needs.sort();
         let _ = graph.put_item(ItemHandle::new(process));
+    }
+}
+
+/// Reports a file that has the name of the log of a process, and is at another path.
+fn report_name_of_log(
+    file: &ItemRef,
+    process: &Process,
+    log: &RootPath,
+    written: &Declarations<'_>,
+    resolver: &mut Resolver<'_, '_>,
+) {
+    let mut specs = written.specs.iter().enumerate();
+    let Some((_, spec)) = specs.find(|(i, _)| resolver.reference(*i) == *file) else { return };
+    let name = file.name();
+    let message =
+        format!("{name} is the name of the log {log} of process.{}, which is another file", process.name);
+    resolver.report.add(spec.location, message, Some("call this file something else".to_owned()));
+}
+
+/// A command, of which each text is read by `text`.
+fn invocation<'a>(
+    node: &'a Node<'a>,
+    mut text: impl FnMut(&'a Node<'a>) -> Option<String>,
+) -> Option<Invocation> {
+    match &node.data {
+        Data::List(nodes) => {
+            // All are looked at, so that all errors are found.
+            let texts: Vec<Option<String>> = nodes.iter().map(text).collect();
+            texts.into_iter().collect::<Option<Vec<String>>>().map(Invocation::Program)
+        }
+        _ => text(node).map(Invocation::Shell),
     }
 }
 
@@ -289,7 +327,7 @@ impl<'a> Build<'_, 'a, '_> {
 
     /// A text with its references replaced.
     pub(crate) fn text_in(&mut self, node: &'a Node<'a>) -> Option<String> {
-        self.resolver.text(self.i, node).map(std::borrow::Cow::into_owned)
+        self.resolver.text(self.i, node).map(Cow::into_owned)
     }
 
     /// What a file holds.
@@ -343,14 +381,14 @@ impl<'a> Build<'_, 'a, '_> {
 
     /// A command.
     pub(crate) fn run_in(&mut self, node: &'a Node<'a>) -> Option<Invocation> {
-        match &node.data {
-            Data::List(nodes) => {
-                let texts: Vec<Option<String>> =
-                    nodes.iter().map(|node| Some(self.resolver.text(self.i, node)?.into_owned())).collect();
-                texts.into_iter().collect::<Option<Vec<String>>>().map(Invocation::Program)
-            }
-            _ => self.resolver.text(self.i, node).map(|line| Invocation::Shell(line.into_owned())),
-        }
+        invocation(node, |node| self.resolver.text(self.i, node).map(Cow::into_owned))
+    }
+
+    /// A command that was read, with its references to items as they are written; none if it has none.
+    pub(crate) fn run_as_written(&mut self, field: &str, read: Option<&Invocation>) -> Option<Invocation> {
+        let node = self.resolver.specs[self.i].node(field).filter(|_| read.is_some())?;
+        let written = invocation(node, |node| self.resolver.text_as_written(self.i, node));
+        written.filter(|written| Some(written) != read)
     }
 
     /// The variables that are added to the environment.

@@ -318,6 +318,22 @@ impl<'a, 'r> Resolver<'a, 'r> {
         })
     }
 
+    /// A text that was read before, with its references to items as they are written.
+    pub(crate) fn text_as_written(&mut self, i: usize, node: &'a Node<'a>) -> Option<String> {
+        let text = node.scalar()?;
+        let location = self.specs[i].at(node.span);
+        let parts = split(text).unwrap_or_else(|| vec![Part::Plain(text)]);
+        let parts = parts.into_iter().map(|part| match part {
+            Part::Plain(text) => Some(text.to_owned()),
+            Part::Reference(inside, _) => match inside.strip_prefix("values.") {
+                Some(path) => self.value(i, path, location),
+                None => Some(format!("${{{inside}}}")),
+            },
+            Part::Open(_) => None,
+        });
+        parts.collect()
+    }
+
     /// Replaces the references in a text; `place` says where one is, given it and its line in the text.
     fn replace<'t>(
         &mut self,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use setpoint_engine::{Configurator, Journal, JournalError, Operation, Record, testkit};
-use setpoint_host::{Command, Commands, Invocation, Process, Processes, Wait};
+use setpoint_host::{Command, CommandTexts, Commands, Invocation, Process, Processes, Wait};
 use tokio_util::sync::CancellationToken;
 
 use crate::processes::soon;
@@ -28,6 +28,7 @@ fn the_configurator_of_commands_keeps_every_promise_that_can_be_checked() {
         check_timeout: Wait::from_millis(60_000),
         apply_timeout: Wait::from_millis(60_000),
         undo_timeout: Wait::from_millis(60_000),
+        written: CommandTexts::default(),
         needs: Vec::new(),
     };
     let samples = [sample("echo $TEXT > marker"), sample("touch marker")];
@@ -80,6 +81,54 @@ fn a_state_that_was_there_is_neither_applied_nor_undone() {
     assert_eq!(world.apply(MARKER), ["create command/c"]);
     world.destroy();
     assert_eq!(world.text("marker"), "theirs");
+}
+
+#[test]
+fn what_a_command_made_is_undone_also_after_how_it_is_run_has_changed() {
+    let mut world = World::new();
+    let with = |more: &str| {
+        format!(
+            "directories: {{d: }}\ncommands: {{c: {{check: 'test -e {0}/m', apply: 'echo x >> {0}/m', undo: 'rm {0}/m'{more}}}}}\n",
+            world.path("d").display()
+        )
+    };
+    let (plain, env, cwd) = (with(""), with(", env: {MORE: x}"), with(", env: {MORE: x}, cwd: d"));
+    for yaml in [&plain, &env, &cwd] {
+        world.apply(yaml);
+        assert_eq!(world.text("d/m"), "x\n");
+    }
+    world.destroy();
+    assert_eq!(world.tree(), [""; 0]);
+}
+
+#[test]
+fn what_a_command_made_is_undone_also_after_what_it_refers_to_was_moved() {
+    let mut world = World::new();
+    let with = |path: &str| {
+        format!(
+            "directories: {{d: {{path: {path}}}}}\ncommands: {{c: {{check: 'test -e ${{directory.d.path}}/m', apply: 'touch ${{directory.d.path}}/m', undo: 'rm ${{directory.d.path}}/m'}}}}\n"
+        )
+    };
+    world.apply(&with("a"));
+    world.apply(&with("b"));
+    assert_eq!(world.tree(), ["b", "b/m"]);
+    assert_eq!(world.destroy(), ["delete command/c", "delete directory/d"]);
+    assert_eq!(world.tree(), [""; 0]);
+}
+
+#[test]
+fn what_was_there_is_not_undone_by_a_command_that_is_written_for_another_state() {
+    let mut world = World::new();
+    fs::write(world.path("theirs"), "").unwrap();
+    let with = |marker: &str| {
+        format!(
+            "values: {{m: {marker}}}\ncommands: {{c: {{check: 'test -e ${{values.m}}', apply: 'touch ${{values.m}}', undo: 'rm ${{values.m}}'}}}}\n"
+        )
+    };
+    world.apply(&with("ours"));
+    world.apply(&with("theirs"));
+    world.destroy();
+    assert_eq!(world.tree(), ["ours", "theirs"]);
 }
 
 #[test]

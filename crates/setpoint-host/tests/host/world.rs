@@ -64,15 +64,25 @@ impl World {
     pub(crate) fn apply(&mut self, yaml: &str) -> Vec<String> {
         let manifest = self.load(yaml);
         self.recognise(Some(&manifest));
-        let run = self.engine.reconcile(&mut self.current, Some(manifest.graph()), &ALL);
-        let status = self.runtime.block_on(run).unwrap();
-        status.log().iter().map(ToString::to_string).collect()
+        self.reconcile(Some(&manifest))
     }
 
     /// Deletes all and returns the log.
     pub(crate) fn destroy(&mut self) -> Vec<String> {
         self.recognise(None);
-        let run = self.engine.reconcile(&mut self.current, None, &ALL);
+        self.reconcile(None)
+    }
+
+    /// Reads all before it is brought to a manifest, or deleted, as the commands do. Returns the log.
+    pub(crate) fn read_and_reconcile(&mut self, yaml: Option<&str>) -> Vec<String> {
+        let manifest = yaml.map(|yaml| self.load(yaml));
+        self.recognise(manifest.as_ref());
+        self.refresh();
+        self.reconcile(manifest.as_ref())
+    }
+
+    fn reconcile(&mut self, manifest: Option<&Manifest>) -> Vec<String> {
+        let run = self.engine.reconcile(&mut self.current, manifest.map(Manifest::graph), &ALL);
         let status = self.runtime.block_on(run).unwrap();
         status.log().iter().map(ToString::to_string).collect()
     }

@@ -411,3 +411,14 @@ fn texts_are_shown_as_a_manifest_writes_them() {
         assert!(found.2.contains("\\u001b\""), "{found:?}");
     }
 }
+
+#[test]
+fn a_file_that_has_the_name_of_the_log_of_a_process_is_refused() {
+    is(
+        "processes:\n  p: {command: x, log: p.log}\nfiles:\n  'p:log': {path: other, content: x}\n",
+        4,
+        3,
+        "p:log is the name of the log p.log of process.p, which is another file",
+        "call this file something else",
+    );
+}

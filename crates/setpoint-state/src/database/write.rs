@@ -7,9 +7,9 @@ use std::path::Path;
 
 use redb::{Database, WriteTransaction};
 use setpoint_engine::{CurrentGraph, ItemState};
-use setpoint_graph::{ItemRef, ItemTypes, Node};
+use setpoint_graph::{ItemHandle, ItemRef, ItemTypes, Node};
 
-use super::{ADOPTED, DIGESTS, ITEMS, META, RUNS, Stamps, Store, item_digest, sync_names};
+use super::{ADOPTED, DIGESTS, ITEMS, META, RUNS, Stamps, Store, item_digest, left, sync_names};
 use crate::format::{FORMAT, StoredItem};
 use crate::{Run, StateError};
 
@@ -23,6 +23,8 @@ pub(crate) struct Checkpoint<'a> {
     pub(crate) serial: u64,
     pub(crate) location: Option<&'a str>,
     pub(crate) manifests: Option<&'a BTreeSet<String>>,
+    /// The items of which something was left that could not be removed.
+    pub(crate) left_over: &'a [ItemHandle],
     pub(crate) graph: &'a CurrentGraph,
     /// The items to write or remove; none for all of them.
     pub(crate) touched: Option<BTreeSet<ItemRef>>,
@@ -133,6 +135,12 @@ impl Store {
         types: &ItemTypes,
     ) -> Result<(), StateError> {
         let mut meta = self.done(txn.open_table(META))?;
+        if change.left_over.is_empty() {
+            self.done(meta.remove(left::KEY).map(drop))?;
+        } else {
+            let text = self.left_to_text(change.left_over, types)?;
+            self.done(meta.insert(left::KEY, text.as_str()).map(drop))?;
+        }
         let mut set = |key: &str, value: &str| self.done(meta.insert(key, value).map(drop));
         set("format", &FORMAT.to_string())?;
         set("set", change.set)?;

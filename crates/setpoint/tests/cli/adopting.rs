@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::process::Command;
 
 use setpoint_testutils::{need, part};
@@ -235,4 +235,45 @@ fn attributes_are_kept_where_there_is_no_proc() {
     let mut found = vec![0; 64];
     let length = rustix::fs::getxattr(&path, "trusted.mark", &mut found).unwrap();
     assert_eq!(&found[..length], b"precious");
+}
+
+#[test]
+fn the_permissions_of_a_file_do_not_change_under_its_other_names() {
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().mode() & 0o777;
+    let closed = |path: &std::path::Path| {
+        fs::write(path, "secret\n").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    for adopt in ["", ", adopt: true"] {
+        let sandbox =
+            Sandbox::new(&format!("files: {{g: {{content: \"secret\\n\", mode: '0644'{adopt}}}}}\n"));
+        let outside = tempfile::tempdir_in(sandbox.root().parent().unwrap()).unwrap();
+        let key = outside.path().join("key");
+        if adopt.is_empty() {
+            sandbox.ok(&["apply", "--yes"]);
+            fs::remove_file(sandbox.path("g")).unwrap();
+        }
+        closed(&key);
+        fs::hard_link(&key, sandbox.path("g")).unwrap();
+        let ran = sandbox.run(&["apply", "--yes"]);
+        assert_eq!(ran.code(), 0, "{}{}", ran.out(), ran.err());
+        assert!(ran.err().contains("g has another name, a hard link"), "{}", ran.err());
+        assert_eq!((mode(&key), mode(&sandbox.path("g"))), (0o600, 0o644));
+        sandbox.ok(&["destroy", "--yes"]);
+        assert_eq!((mode(&key), fs::read_to_string(&key).unwrap().as_str()), (0o600, "secret\n"));
+    }
+}
+
+#[test]
+fn what_was_taken_over_and_is_gone_is_not_said_to_be_left_of_a_failure() {
+    let sandbox = Sandbox::new("files: {c: {content: ours, adopt: true}, z: {content: z}}\n");
+    sandbox.write("c", "theirs");
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_file(sandbox.path("c")).unwrap();
+    sandbox.declare("files: {z: {content: z}}\n");
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("it is not intended any more"), "{plan}");
+    assert!(!plan.contains("failed operation"), "{plan}");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("c"), "theirs");
 }

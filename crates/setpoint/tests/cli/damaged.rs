@@ -69,3 +69,15 @@ fn watching_without_changes_goes_on_after_an_error_that_may_pass() {
     watching.signal(Signal::SIGTERM);
     assert_eq!(watching.wait(), 0, "{}", watching.log());
 }
+
+#[test]
+fn the_history_of_a_damaged_database_without_a_copy_is_an_error() {
+    let sandbox = damaged();
+    fs::remove_file(sandbox.path(".setpoint/state.last")).unwrap();
+    for args in [&["history"][..], &["show"], &["show", "1"]] {
+        let ran = sandbox.run(args);
+        assert_ne!(ran.code(), 0, "{args:?}: {}", ran.out());
+        assert!(ran.err().contains("there is no copy of it"), "{args:?}: {}", ran.err());
+        assert!(!ran.err().contains(WARNING), "{args:?}: {}", ran.err());
+    }
+}

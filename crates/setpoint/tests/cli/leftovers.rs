@@ -3,10 +3,11 @@
 
 use std::fs;
 
+use nix::sys::signal::Signal;
 use setpoint_testutils::{need, part};
 
 use crate::failed::Immutable;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, eventually};
 
 /// The names of what is kept.
 fn kept(sandbox: &Sandbox) -> Vec<String> {
@@ -109,4 +110,36 @@ fn a_database_with_one_wrong_bit_is_damaged_and_its_copy_is_used() {
     assert!(plan.err().contains("what it held when it was last copied is used instead"), "{}", plan.err());
     sandbox.ok(&["destroy", "--yes"]);
     assert!(!sandbox.path("f").exists());
+}
+
+#[test]
+fn what_a_killed_run_has_left_is_remembered_until_it_can_be_removed() {
+    need!(part::root("what can't be changed"));
+    let sandbox = Sandbox::new("root: r\nfiles: {c: {source: large}}\n");
+    fs::create_dir(sandbox.path("r")).unwrap();
+    fs::File::create(sandbox.path("large")).unwrap().set_len(256 << 20).unwrap();
+    let left = || {
+        let names = fs::read_dir(sandbox.path("r")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.map(|name| name.into_string().unwrap()).collect::<Vec<String>>()
+    };
+    let mut applying = sandbox.start(&["apply", "--yes"]);
+    eventually("it is being written", || !left().is_empty());
+    applying.signal(Signal::SIGKILL);
+    let _ = applying.child.wait();
+    let temporary = left().remove(0);
+    assert!(temporary.starts_with(".setpoint-"), "{temporary} was done before the run could be killed");
+    sandbox.declare("root: r\nfiles: {}\n");
+    let immutable = need!(Immutable::new(&sandbox.path("r")));
+    for _ in 0..2 {
+        let ran = sandbox.run(&["apply", "--yes"]);
+        assert_eq!(ran.code(), 1, "{}{}", ran.out(), ran.err());
+        let why = format!("file/c: can't remove {temporary}: the root is marked as not to be changed");
+        assert!(ran.err().contains(&why), "{}", ran.err());
+    }
+    drop(immutable);
+    assert_eq!(left(), [temporary]);
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(left(), [""; 0]);
+    let ran = sandbox.run(&["destroy", "--yes"]);
+    assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
 }

@@ -526,3 +526,33 @@ fn a_plan_that_was_kept_before_a_run_was_cut_off_is_refused() {
     assert!(refused.err().contains("a run was cut off since it was made"), "{}", refused.err());
     assert_eq!(sandbox.read("g"), "x");
 }
+
+#[test]
+fn what_comes_into_the_place_of_what_was_made_while_a_run_is_at_work_is_kept() {
+    let sandbox = Sandbox::new(
+        "files: {f: {content: made}, g: {content: v1}}
+symlinks: {l: {target: one}}
+commands: {s: {apply: 'true', undo: 'rm f l; echo mine > f; ln -s my-own l', after: [file.f, symlink.l]}}
+",
+    );
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(
+        "files: {g: {content: v2, after: [command.c]}}\ncommands: {c: {apply: 'rm g; echo mine too > g'}}\n",
+    );
+    sandbox.ok(&["plan", "--out", "p"]);
+    let ran = sandbox.run(&["apply", "p"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.out(), ran.err());
+    assert!(!sandbox.path("f").exists() && !sandbox.path("l").is_symlink());
+    assert_eq!(sandbox.read("g"), "v2");
+    for item in ["file/f", "symlink/l", "file/g"] {
+        assert!(ran.err().contains(&format!("was not what Setpoint wrote for {item}")), "{}", ran.err());
+    }
+    let names = fs::read_dir(sandbox.path(".setpoint/run/kept")).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut kept: Vec<String> = names.map(|name| sandbox.ok(&["state", "kept", &name])).collect();
+    kept.sort();
+    assert_eq!(kept.concat().lines().collect::<Vec<&str>>(), ["mine", "mine too", "my-own"]);
+    // What is as it was read is replaced and removed without a word.
+    let ran = sandbox.run(&["destroy", "--yes"]);
+    assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
+}

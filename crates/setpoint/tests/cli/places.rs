@@ -161,6 +161,13 @@ impl Mounted {
         assert!(mounted.status.success(), "{mounted:?}");
         Self(at)
     }
+
+    /// One directory in the place of another.
+    fn bind(directory: &Path, at: PathBuf) -> Self {
+        let mounted = Command::new("mount").arg("--bind").args([directory, &at]).output().unwrap();
+        assert!(mounted.status.success(), "{mounted:?}");
+        Self(at)
+    }
 }
 
 impl Drop for Mounted {
@@ -202,12 +209,7 @@ fn what_is_on_a_disk_that_is_not_mounted_is_not_made_on_the_bare_mount_point() {
     for directory in ["d", "disk"] {
         fs::create_dir(sandbox.path(directory)).unwrap();
     }
-    let mount = || {
-        let mut command = Command::new("mount");
-        command.arg("--bind").args([sandbox.path("disk"), sandbox.path("d")]);
-        assert!(command.status().unwrap().success());
-        Mounted(sandbox.path("d"))
-    };
+    let mount = || Mounted::bind(&sandbox.path("disk"), sandbox.path("d"));
     let mounted = mount();
     sandbox.ok(&["apply", "--yes"]);
     drop(mounted);
@@ -225,6 +227,24 @@ fn what_is_on_a_disk_that_is_not_mounted_is_not_made_on_the_bare_mount_point() {
     sandbox.ok(&["destroy", "--yes"]);
     assert_eq!(entries(&sandbox.path("disk")), [""; 0]);
     drop(mounted);
+}
+
+#[test]
+fn a_directory_that_was_made_for_a_file_on_a_disk_that_is_not_mounted_is_not_forgotten_for_another_one() {
+    need!(part::root("a file system of its own"));
+    let sandbox = Sandbox::new("files: {h: {path: mnt/d/h, content: h}, z: {content: z}}\n");
+    fs::create_dir(sandbox.path("mnt")).unwrap();
+    fs::create_dir(sandbox.path("disk")).unwrap();
+    let mount = || Mounted::bind(&sandbox.path("disk"), sandbox.path("mnt"));
+    let mounted = mount();
+    sandbox.ok(&["apply", "--yes"]);
+    drop(mounted);
+    sandbox.declare("files: {z: {content: z}}\n");
+    fs::create_dir(sandbox.path("mnt/d")).unwrap();
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    let _mounted = mount();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(entries(&sandbox.path("disk")), [""; 0]);
 }
 
 #[test]

@@ -217,15 +217,14 @@ impl Configurator<Command> for Commands {
 
     async fn modify(&self, cx: &OpCx, old: &Command, new: &Command) -> Result<(), OpError> {
         let runs_alike = old.env == new.env && old.cwd == new.cwd;
-        let (asks_alike, undoes_alike) =
-            (runs_alike && old.check == new.check, runs_alike && old.undo == new.undo);
+        let asks_alike = runs_alike && old.check == new.check;
         if !cx.must_reapply() {
             if asks_alike && old.apply == new.apply {
                 return Ok(());
             }
             match self.check(cx, new).await? {
                 // Another state, which holds already: what another `undo` would take away is not what was made here.
-                Checked::Holds if !asks_alike && !undoes_alike => return cx.adopt().await,
+                Checked::Holds if old.is_of_another_state(new) => return cx.adopt().await,
                 Checked::Holds => return Ok(()),
                 // How one asked for it before is no reason to bring it about again.
                 Checked::Unknown if runs_alike && old.apply == new.apply => return Ok(()),

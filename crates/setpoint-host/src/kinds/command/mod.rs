@@ -47,14 +47,54 @@ pub struct Command {
     pub apply_timeout: Wait,
     /// How long `undo` may take.
     pub undo_timeout: Wait,
+    /// What asks for the state and takes it back, as they are written.
+    #[serde(default, skip_serializing_if = "CommandTexts::is_empty")]
+    pub written: CommandTexts,
     /// What it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
 }
 
+/// What asks for the state of a command and takes it back, with the references to items as they are written; none where there are
+/// no such references. Two commands that differ in nothing else do not differ.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CommandTexts {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    check: Option<Invocation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    undo: Option<Invocation>,
+}
+
+impl CommandTexts {
+    fn is_empty(&self) -> bool {
+        self.check.is_none() && self.undo.is_none()
+    }
+}
+
+impl PartialEq for CommandTexts {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for CommandTexts {}
+
 impl Command {
     /// The kind of all commands.
     pub(crate) const KIND_TEXT: &'static str = "command";
+
+    /// Returns whether another state is meant: both what asks for it and what takes it back are other ones. How they are run, and
+    /// where what they refer to is, says nothing about that.
+    fn is_of_another_state(&self, new: &Self) -> bool {
+        let is_another =
+            |old: Option<&Invocation>,
+             new: Option<&Invocation>,
+             was: Option<&Invocation>,
+             is: Option<&Invocation>| { old != new && (was.is_none() || was != is) };
+        let (was, is) = (&self.written, &new.written);
+        is_another(self.check.as_ref(), new.check.as_ref(), was.check.as_ref(), is.check.as_ref())
+            && is_another(self.undo.as_ref(), new.undo.as_ref(), was.undo.as_ref(), is.undo.as_ref())
+    }
 
     fn shown_env(&self) -> environment::Shown<'_> {
         environment::Shown { variables: &self.env, sensitive: self.sensitive }
@@ -144,6 +184,10 @@ impl HostKind for Command {
 
     fn declare(build: &mut Build<'_, '_, '_>, _: Option<RootPath>) -> Option<Self> {
         let (check, apply, undo) = (build.run("check"), build.run("apply"), build.run("undo"));
+        let written = CommandTexts {
+            check: build.run_as_written("check", check.as_ref()),
+            undo: build.run_as_written("undo", undo.as_ref()),
+        };
         let (env, cwd) = (build.environment(), build.path_field("cwd"));
         if let Some(cwd) = &cwd {
             build.needs_at(cwd, Because::Inside);
@@ -159,6 +203,7 @@ impl HostKind for Command {
             check_timeout: build.wait("check_timeout", Wait::from_millis(30_000)),
             apply_timeout: build.wait("apply_timeout", Wait::from_millis(300_000)),
             undo_timeout: build.wait("undo_timeout", Wait::from_millis(300_000)),
+            written,
             needs: build.take_needs(),
         })
     }

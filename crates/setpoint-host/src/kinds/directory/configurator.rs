@@ -6,7 +6,7 @@ use setpoint_graph::ItemRef;
 
 use super::Directory;
 use crate::configure::kept::{self, Original};
-use crate::configure::{Accounts, Location, PathNote};
+use crate::configure::{Accounts, Location, Move, PathNote, is_unmounted};
 use crate::fs::{FileType, Found, FsError, Temporary, untouched};
 use crate::host::Host;
 use crate::item::RootPath;
@@ -54,6 +54,11 @@ impl Directories {
     fn is_known(&self, cx: &OpCx, path: &RootPath) -> bool {
         let found = self.host.0.root.directory(path.as_str());
         PathNote::of(cx).directory().zip(found).is_some_and(|(known, found)| known.is(found))
+    }
+
+    /// Returns whether a file system is not mounted that was, on the way to the directory: it is there, and comes back with that.
+    fn is_away(&self, cx: &OpCx, item: &Directory) -> bool {
+        is_unmounted(&self.host.0.root, &item.path, &PathNote::of(cx))
     }
 
     /// Sets the directory aside, with all it holds. Returns whether it did.
@@ -191,13 +196,25 @@ impl Configurator<Directory> for Directories {
         let root = &self.host.0.root;
         let mut location = match self.host.locate(cx, &old.path, FileType::Directory) {
             // Nobody declared it, and the one that was made is gone.
-            Err(FsError::Replaced { .. }) if old.implicit => return Ok(()),
+            Err(FsError::Replaced { .. }) if old.implicit && !self.is_away(cx, old) => return Ok(()),
             location => location.map_err(|error| untouched(&error))?.path,
         };
         let is_put_back = Host::is_aside(&location) && !cx.is_recreation();
         if is_put_back {
             // A run that was cut off has set it aside.
-            let was = PathNote::of(cx).aside.map_or_else(|| old.path.clone(), |aside| aside.from);
+            let mut note = PathNote::of(cx);
+            let was = note.aside.as_ref().map_or(&old.path, |aside| &aside.from).clone();
+            if let Some(aside) = &note.aside {
+                // Where it can't be removed, the next run finds it there.
+                let (from, to, number) = (old.path.clone(), was.clone(), aside.number);
+                let this = Move { from, to, number, into: None };
+                // One that was noted before is noted once.
+                if note.moved.last() != Some(&this) {
+                    note.moved.push(this);
+                }
+                note.write(cx).await.map_err(|error| untouched(&error))?;
+                self.host.0.directories.learn(cx.item(), &was, &note);
+            }
             match root.rename(&location, None, &was, FileType::Directory) {
                 // One that is empty and ours is removed from there.
                 Err(_)
@@ -242,7 +259,7 @@ impl Configurator<Directory> for Directories {
         }
         match self.host.locate(cx, &item.path, FileType::Directory) {
             // Nobody declared it: whichever directory is there will do for what is to be inside, and it is not ours.
-            Err(FsError::Replaced { .. }) if item.implicit => Ok(Observed::Absent),
+            Err(FsError::Replaced { .. }) if item.implicit && !self.is_away(cx, item) => Ok(Observed::Absent),
             _ => {
                 let read = |path: &RootPath| self.read_at(item, path, follow);
                 let is_as = |found: &Directory, original: Option<&Original>| {

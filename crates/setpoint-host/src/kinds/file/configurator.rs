@@ -197,12 +197,16 @@ impl Entries for Files {
         let mode = item.access.mode.map(Mode::bits);
         let root = &self.host.0.root;
         let is_so = |found: u32, wanted: Option<u32>| wanted.is_none_or(|wanted| wanted == found);
-        // What may not be changed may well be as it should be.
-        if root
-            .stat(&item.path)?
-            .is_some_and(|found| is_so(found.mode, mode) && is_so(found.uid, uid) && is_so(found.gid, gid))
-        {
-            return Ok(());
+        match root.stat(&item.path)? {
+            // What may not be changed may well be as it should be.
+            Some(found) if is_so(found.mode, mode) && is_so(found.uid, uid) && is_so(found.gid, gid) => {
+                return Ok(());
+            }
+            // The other names may be anywhere.
+            Some(found) if found.kind == FileType::File && found.names > 1 => {
+                return Err(FsError::OtherNames { path: item.path.to_string() });
+            }
+            _ => {}
         }
         root.set_access(&item.path, FileType::File, mode, uid, gid)
     }

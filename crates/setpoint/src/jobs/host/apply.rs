@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use setpoint_engine::{CurrentGraph, Drifted, Engine, Interruption, Refreshed, Selection};
-use setpoint_graph::{Graph, ItemRef};
+use setpoint_graph::{Graph, ItemHandle, ItemRef};
 use setpoint_host::Host;
 use setpoint_state::{Run, Writer};
 
@@ -47,6 +47,8 @@ pub(crate) struct PendingChange<'a> {
     pub(crate) selection: Selection,
     pub(crate) unreadable: Vec<Unreadable>,
     pub(crate) renamed: Vec<Renamed>,
+    /// What runs that were cut off have left and could not be removed, in words.
+    pub(crate) left_over: Vec<String>,
     pub(crate) yes: bool,
     /// Whether the host is read before anything is done.
     pub(crate) reads: bool,
@@ -77,7 +79,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
     progress::name_slow_checks(&host, report);
-    clean_up(&host, &writer, &mut current, Some(set.intended()), report);
+    let left_over = clean_up(&host, &writer, &mut current, Some(set.intended()), report);
     let mut renamed = set.adjust(&host, &mut current)?;
     host.set_unwanted(set.unwanted(&current));
     if let Some(kept) = &kept {
@@ -91,6 +93,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
             selection: Selection::all(),
             unreadable: Vec::new(),
             renamed,
+            left_over,
             // Whoever kept a plan has seen it.
             yes: true,
             reads: true,
@@ -111,7 +114,8 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     };
     renamed.extend(set.adjust_read(&mut current, &mut refreshed)?);
     if args.refresh_only {
-        return refresh_only(args, &host, &writer, &mut current, &refreshed, &set);
+        return refresh_only(args, &host, &writer, &mut current, &refreshed, &set)
+            .map(|made| Made { left_over, ..made });
     }
     let Readable { selection, intended, unreadable } =
         unreadable::leave(&engine, &current, Some(intended), selection, &unreadable::errors(&refreshed))?;
@@ -125,6 +129,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
         selection,
         unreadable,
         renamed,
+        left_over,
         yes: args.write.yes,
         reads: args.write.change.refresh,
         json: args.write.json,
@@ -138,31 +143,41 @@ pub(crate) fn to_refresh(writer: &Writer, selection: &Selection) -> Selection {
     if writer.has_unsaved_runs() { Selection::all() } else { selection.clone() }
 }
 
-/// Removes what a run that was cut off left lying about.
+/// Removes what a run that was cut off left lying about. Returns what could not be removed, in words.
 pub(crate) fn clean_up(
     host: &Host,
     writer: &Writer,
     current: &mut CurrentGraph,
     intended: Option<&Graph>,
     report: Report,
-) {
+) -> Vec<String> {
     set::report_damage(writer.damaged(), report);
-    sweep(host, writer, current, report);
+    let left_over = sweep(host, writer, current, report);
     for item in set::recognise(host, current, intended) {
         report.info(&format!("{item} was gone, and is back in its place: it is looked after again"));
     }
+    left_over
 }
 
-/// Removes what a run that was cut off left beside items. What can't be removed is reported, and stops nothing.
-pub(crate) fn sweep(host: &Host, writer: &Writer, current: &CurrentGraph, report: Report) {
+/// Removes what a run that was cut off left beside items. What can't be removed is reported and remembered, and stops nothing: the
+/// next run tries again. Returns it in words.
+pub(crate) fn sweep(host: &Host, writer: &Writer, current: &CurrentGraph, report: Report) -> Vec<String> {
     let swept = host.sweep(current, writer.interrupted_items());
     for path in swept.removed {
         report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));
     }
+    let is_left = |item: &&ItemHandle| swept.left.iter().any(|(left, _)| left == item.reference());
+    let items = writer.interrupted_items().iter().filter(is_left).cloned().collect();
+    if writer.set_left_over(items) && !writer.has_unsaved_runs() {
+        // Where that fails, the next run finds what it was, and saves it.
+        let _ = writer.save(current, None);
+    }
+    let left_over = swept.left.iter().map(|(item, why)| format!("{item}: {why}")).collect();
     for (item, why) in swept.left {
         report.warn(&format!("what a run that was cut off may have left of {item} is not removed: {why}"));
     }
     report_notices(host, report);
+    left_over
 }
 
 /// Says what was found of files that are not Setpoint's work.
@@ -252,7 +267,7 @@ fn refresh_only(
         let items = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
         show(&format!("{}: the state of {items} was taken over; the host was not changed.\n", set.name()))?;
     }
-    Ok(Made { preview, done: None })
+    Ok(Made { preview, done: None, left_over: Vec::new() })
 }
 
 /// What was planned and what came of it.
@@ -261,12 +276,14 @@ pub(crate) struct Made {
     pub(crate) preview: Preview,
     /// None if there was nothing to do.
     pub(crate) done: Option<Done>,
+    /// What runs that were cut off have left and could not be removed, in words.
+    pub(crate) left_over: Vec<String>,
 }
 
 impl Made {
     /// Shows it as data, if that was asked for, and says with what to exit.
     pub(crate) fn finish(self, json: bool) -> Result<u8, CliError> {
-        let Self { preview, done } = &self;
+        let Self { preview, done, .. } = &self;
         if json {
             let failures =
                 done.iter().flat_map(|done| done.status.failures()).map(FailureView::from).collect();
@@ -288,7 +305,8 @@ impl Made {
                 error.failures.into_iter().map(|failure| (failure.item, failure.operation)).collect();
             return Err(Error::Incomplete { why, command, failed }.into());
         }
-        self.preview.result()
+        self.preview.result()?;
+        if self.left_over.is_empty() { Ok(()) } else { Err(Error::LeftOver(self.left_over.clone()).into()) }
     }
 }
 
@@ -319,7 +337,7 @@ impl PendingChange<'_> {
                 host.settle(&mut current);
                 self.writer.save(&current, rename::run(&self.writer, self.command, &self.renamed))?;
             }
-            return Ok(Made { preview, done: None });
+            return Ok(Made { preview, done: None, left_over: self.left_over });
         }
         let question = match self.command {
             "destroy" => "Delete all of this?",
@@ -341,7 +359,7 @@ impl PendingChange<'_> {
         if !self.json {
             print(&format!("\n{}", run::summary(&done, &preview.plan)))?;
         }
-        Ok(Made { preview, done: Some(done) })
+        Ok(Made { preview, done: Some(done), left_over: self.left_over })
     }
 
     /// Refuses to go on where the host has changed while a person thought about what was shown: what somebody wrote meanwhile

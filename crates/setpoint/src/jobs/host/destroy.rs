@@ -28,7 +28,7 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     let host = set.host(&current)?;
     progress::name_slow_checks(&host, report);
     let stays = (!args.change.target.is_empty()).then(|| set.intended());
-    clean_up(&host, &writer, &mut current, stays, report);
+    let left_over = clean_up(&host, &writer, &mut current, stays, report);
     let engine = set::engine(&host, &args.change, &[]);
     set::check_known(&args.change.target, &Graph::new(set.name()), &current)?;
     let gone = set::dependents(&current, &args.change.target);
@@ -70,6 +70,7 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
         selection,
         unreadable,
         renamed: Vec::new(),
+        left_over,
         yes: args.yes,
         reads: args.change.refresh,
         json: args.json,

@@ -85,6 +85,12 @@ pub(super) enum Error {
     /// Some items could not be read.
     #[error("some items can't be read, and are left as they are:\n  {}", .0.join("\n  "))]
     Unreadable(Vec<String>),
+    /// What runs that were cut off have left could not be removed.
+    #[error(
+        "what a run that was cut off may have left is not removed, and the next run tries again:\n  {}",
+        .0.join("\n  ")
+    )]
+    LeftOver(Vec<String>),
     /// The manifests protect an item.
     #[error(
         "{item} is declared with `prevent_destroy` in {declared_in}, which protects it again with the next run"
@@ -293,7 +299,7 @@ impl Reportable for Error {
             Self::State(StateError::Locked { .. } | StateError::Busy { .. }) => "locked",
             Self::State(StateError::OtherSet { .. }) => "other-set",
             Self::State(_) | Self::Journal(_) => "state",
-            Self::Unreadable(_) | Self::Host(_) | Self::NotThere(_) => "host",
+            Self::Unreadable(_) | Self::LeftOver(_) | Self::Host(_) | Self::NotThere(_) => "host",
             Self::NoSuchItem(..)
             | Self::NotRemembered(..)
             | Self::NotDeclared(..)
@@ -372,6 +378,7 @@ impl Reportable for Error {
             Self::NameTaken { .. } => Some(
                 "let one of them be deleted, or forgotten with `setpoint state rm ITEM`, which leaves it on the host",
             ),
+            Self::LeftOver(_) => Some("mend what keeps it from being removed, and run it again"),
             Self::Unreadable(_) => Some("mend what keeps them from being read, and run it again"),
             Self::MoveConflicts(_) => Some(
                 "nothing was changed; do it in two steps: first the directories with all that is in them, then the rest; declare what is behind a link by the directory that it is in",

@@ -312,7 +312,7 @@ fn lock_to_mend(
     // What a run that was cut off left lying about is known from its journal, which ends with the next save.
     if !writer.interrupted_items().is_empty() {
         match remembered_host(&writer, &graph)? {
-            Some(host) => sweep(&host, &writer, &graph, report),
+            Some(host) => drop(sweep(&host, &writer, &graph, report)),
             None if force => {}
             None => return Err(Error::NotSwept.into()),
         }

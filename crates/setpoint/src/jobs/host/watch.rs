@@ -431,6 +431,8 @@ impl WatchLoop {
         {
             writer.save(current, None)?;
         }
+        // What could not be made anew in an earlier pass may not be declared any more.
+        self.host.recognise_set_aside(current, Some(self.set.intended()));
         self.host.set_unwanted(self.set.unwanted(current));
         // How the last operation of one that is called differently now has ended is read first.
         let renamed = rename::called_differently(current, self.set.intended());
