@@ -9,6 +9,8 @@ mod fuzz;
 mod keywords;
 mod mutants;
 mod parts;
+#[cfg(test)]
+mod shown;
 mod soak;
 mod test;
 mod up;
@@ -90,4 +92,14 @@ fn main() -> ExitCode {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_that_the_pages_have_for_this_command_is_understood() {
+        shown::assert_all_are_understood::<Cli>(|_| true);
+    }
 }

@@ -58,19 +58,14 @@ use summary::{Ran, Summary};
 /// The package of the command, whose features are its jobs.
 const COMMAND: &str = "setpoint";
 
-/// The job that brings most of what is compiled, and shows little when it is compiled once more.
-const WITH_KUBERNETES: &str = "composite";
+/// The job that brings most of what is compiled: the command with it alone is built where that is asked for.
+const LARGEST: &str = "composite";
 
 /// How many test binaries run at a time for each processor: most of them wait most of the time.
 const BINARIES: usize = 2;
 
 /// By how many threads a test binary runs its tests, where the caller does not say.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
-
-/// The jobs with each of which alone tests start a command, to see what that does and what it says of those that are left out;
-/// and the environment variables by which tests find it.
-const STARTED_ALONE: [(&str, &str); 2] =
-    [("haproxy", "SETPOINT_HAPROXY_ALONE"), ("host", "SETPOINT_HOST_ALONE")];
 
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
@@ -93,7 +88,7 @@ pub(crate) struct Args {
     /// Runs the tests beside so many busy processes.
     #[arg(long, value_name = "N", default_value_t = 0)]
     load: usize,
-    /// Compiles the command with each job alone, also with the one that brings most of what is compiled; `--fresh` always does.
+    /// Has tests run the command with each job alone also with the one that brings most of what is compiled; `--fresh` always does.
     #[arg(long)]
     every_job: bool,
     /// Runs all of it, or the demo, in a root of its own that is made from base packages alone: what someone installed
@@ -164,20 +159,18 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
         bail!("there is no test to run");
     }
     let mut wanted = Vec::new();
-    for (job, variable) in STARTED_ALONE {
-        if selection.may_read(COMMAND, variable, &packages)? {
+    for job in packages.get(COMMAND).into_iter().flat_map(|package| &package.features) {
+        let variable = names_alone(job);
+        if (args.every_job || job != LARGEST) && selection.may_read(COMMAND, &variable, &packages)? {
             wanted.push((job, variable));
         }
     }
     if !wanted.is_empty() {
         summary.step("each job alone", || {
             for (job, variable) in wanted {
-                environment.set(variable, &command_of(job)?);
+                environment.set(&variable, &command_of(job)?);
             }
-            if !selection.has(COMMAND) || args.repeat > 1 {
-                return Ok(());
-            }
-            jobs_alone(&packages, if args.every_job { None } else { Some(WITH_KUBERNETES) })
+            Ok(())
         });
     }
     let _load = (args.load > 0).then(|| Load::start(args.load)).transpose()?;
@@ -356,14 +349,10 @@ fn compiling<'a>(
     Ok(cargo.args(selection.cargo_arguments()))
 }
 
-/// Compiles the command with each of its other jobs alone, as packagers do who leave Kubernetes out.
-fn jobs_alone(packages: &BTreeMap<String, Package>, except: Option<&str>) -> Result<()> {
-    let jobs = packages.get(COMMAND).into_iter().flat_map(|package| &package.features);
-    let is_started = |job: &str| STARTED_ALONE.iter().any(|(started, _)| *started == job);
-    for job in jobs.filter(|job| except != Some(job.as_str()) && !is_started(job)) {
-        alone(job, workspace::cargo().arg("check"))?;
-    }
-    Ok(())
+/// The environment variable by which tests find the command with one job alone: they see what it does, and what it says of the jobs
+/// that are left out.
+fn names_alone(job: &str) -> String {
+    format!("SETPOINT_{}_ALONE", job.to_uppercase())
 }
 
 /// Builds the command with one job alone, and returns where it is: in a folder of its own, as all other tests start the one
@@ -372,16 +361,11 @@ fn command_of(job: &str) -> Result<PathBuf> {
     let folder = workspace::target_directory()?.join(job);
     let mut cargo = workspace::cargo();
     cargo.arg("build").env("CARGO_BUILD_BUILD_DIR", workspace::build_directory()?);
-    alone(job, cargo.arg("--target-dir").arg(&folder))?;
-    Ok(folder.join("debug").join(COMMAND))
-}
-
-/// Has cargo compile the command with one of its jobs alone.
-fn alone(job: &str, cargo: &mut Command) -> Result<()> {
-    let built = build::run(cargo.args(["--package", COMMAND, "--no-default-features", "--features", job]))?;
+    cargo.args(["--package", COMMAND, "--no-default-features", "--features", job]);
+    let built = build::run(cargo.arg("--target-dir").arg(&folder))?;
     ensure!(built.succeeded, "`{job}` alone can't be built");
     ensure!(built.warnings == 0, "{} with `{job}` alone", console::count(built.warnings, "warning"));
-    Ok(())
+    Ok(folder.join("debug").join(COMMAND))
 }
 
 /// Runs a command that has to succeed.

@@ -7,6 +7,9 @@
 mod conformance;
 mod dist;
 mod schema;
+#[cfg(test)]
+#[path = "../../src/shown.rs"]
+mod shown;
 
 use std::process::ExitCode;
 
@@ -42,4 +45,16 @@ fn main() -> ExitCode {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_line_that_the_pages_have_for_these_commands_is_understood() {
+        shown::assert_all_are_understood::<Cli>(|name| Cli::command().find_subcommand(name).is_some());
+    }
 }

@@ -15,6 +15,8 @@ use setpoint_dataplane::files::Usage;
 use setpoint_dataplane::target::{Effect, Target};
 use setpoint_haproxy::compare::Operation;
 use setpoint_haproxy::model::Context;
+use setpoint_testutils::wait;
+use tokio::sync::Semaphore;
 
 /// What a call answers instead of what it would.
 #[derive(Clone, Debug)]
@@ -54,6 +56,8 @@ pub(crate) struct Counting<T> {
     pub(crate) most: AtomicUsize,
     /// How long each call takes longer than it would.
     pub(crate) delay: Duration,
+    /// A kind of call that waits until this is closed.
+    pub(crate) held: Option<(&'static str, Semaphore)>,
     /// Whether it says of itself what the original API would.
     pub(crate) is_original: bool,
     /// Whether its servers run with other weights than they were told.
@@ -86,6 +90,7 @@ impl<T> Counting<T> {
             under_way: AtomicUsize::new(0),
             most: AtomicUsize::new(0),
             delay,
+            held: None,
             is_original: false,
             lies: false,
             stays: None,
@@ -109,6 +114,15 @@ impl<T> Counting<T> {
         self.faults.lock().unwrap().clear();
     }
 
+    /// Waits until a kind of call is held, does something, and lets it go on.
+    pub(crate) async fn while_held(&self, something: impl Future<Output = ()>) {
+        let Some((call, gate)) = &self.held else { panic!("nothing is held") };
+        let is_held = async || (self.count(call) > 0).then_some(());
+        wait::until("a call to be held", wait::LIMIT, is_held).await;
+        something.await;
+        gate.close();
+    }
+
     /// What was asked since this was asked last.
     pub(crate) fn calls(&self) -> Vec<String> {
         std::mem::take(&mut self.calls.lock().unwrap())
@@ -122,6 +136,12 @@ impl<T> Counting<T> {
     async fn note(&self, call: &'static str, what: &str) -> Result<(), ApiError> {
         self.calls.lock().unwrap().push(format!("{call} {what}").trim_end().to_owned());
         tokio::time::sleep(self.delay).await;
+        if let Some((held, gate)) = &self.held
+            && *held == call
+        {
+            // There is nothing to be had: it ends when this is closed.
+            let _ = gate.acquire().await;
+        }
         let fault = self.faults.lock().unwrap().get_mut(call).and_then(VecDeque::pop_front);
         fault.and_then(|fault| fault.error(call)).map_or(Ok(()), Err)
     }

@@ -16,6 +16,7 @@ use setpoint_haproxy::compare::compare;
 use setpoint_haproxy::text::Document;
 use setpoint_testutils::proxy::Proxy;
 use setpoint_testutils::{Missing, need, wait};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::counting::Fault;
@@ -229,20 +230,14 @@ pub(crate) async fn an_api_that_is_restarted_in_the_middle_of_a_transaction_leav
     for falls_back in [false, true] {
         let before = target.read().await.unwrap().0;
         target.calls();
-        target.delay = Duration::from_millis(300);
+        target.held = Some(("operate", Semaphore::new(0)));
         let options = SyncOptions {
             choice: Choice::Always(Strategy::Transaction),
             fallback_to_raw: falls_back,
             ..options()
         };
-        let restarts = async {
-            while target.count("operate") == 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            world.restart_api().await;
-        };
+        let restarts = target.while_held(world.restart_api());
         let (outcome, ()) = tokio::join!(run(&target, &text, &options), restarts);
-        target.delay = Duration::ZERO;
         if falls_back {
             assert_eq!(outcome.unwrap().mode, SyncMode::RawFallback);
         } else {

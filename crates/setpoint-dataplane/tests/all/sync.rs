@@ -13,6 +13,7 @@ use setpoint_dataplane_api::Dialect;
 use setpoint_haproxy::text::Document;
 use setpoint_testutils::wait::LIMIT;
 use setpoint_testutils::{Missing, need};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::any::Any;
@@ -507,19 +508,14 @@ pub(crate) async fn reload_verification_timeout(place: &Place) -> Result<(), Mis
 
 pub(crate) async fn cancellation_drops_the_transaction(place: &Place) -> Result<(), Missing> {
     let (world, mut target) = world_at(place).await?;
-    target.delay = Duration::from_millis(200);
+    target.held = Some(("operate", Semaphore::new(0)));
     let before = world.file();
     let desired =
         world.text(&(TEXT.replace("roundrobin", "leastconn") + "\nbackend more\n  server m1 127.0.0.1:3\n"));
     let desired = Desired { text: desired.into_bytes(), files: AuxiliaryFiles::default() };
     let (cancel, options) = (CancellationToken::new(), options());
     let run = sync(&target, &desired, &options, &cancel);
-    let cancels = async {
-        while target.count("operate") == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        cancel.cancel();
-    };
+    let cancels = target.while_held(async { cancel.cancel() });
     let (outcome, ()) = tokio::join!(run, cancels);
     let (error, _) = error(outcome);
     assert!(error.message.contains("cancelled"), "{error}");

@@ -11,8 +11,25 @@ use crate::run;
 use crate::text;
 
 /// The environment variables that name commands with one job alone; set by `cargo xtask test`.
-const HAPROXY_ALONE: &str = "SETPOINT_HAPROXY_ALONE";
-const HOST_ALONE: &str = "SETPOINT_HOST_ALONE";
+const ALONE: [(&str, &str); 5] = [
+    ("host", "SETPOINT_HOST_ALONE"),
+    ("haproxy", "SETPOINT_HAPROXY_ALONE"),
+    ("dataplane", "SETPOINT_DATAPLANE_ALONE"),
+    ("sync", "SETPOINT_SYNC_ALONE"),
+    (LARGEST, "SETPOINT_COMPOSITE_ALONE"),
+];
+
+/// The job that brings most of what is compiled: it is built alone where every job is asked for (`--every-job`).
+const LARGEST: &str = "composite";
+
+/// What is done without a cluster, a HAProxy or an API, by the job that does it.
+const DONE: [(&str, &[&str]); 5] = [
+    ("host", &["schema", "--markdown"]),
+    ("haproxy", &["haproxy", "check", "--for", "3.4", "docs/examples/wrong.cfg"]),
+    ("haproxy", &["haproxy", "diff", "docs/examples/current.cfg", "docs/examples/desired.cfg"]),
+    ("composite", &["composite", "crd"]),
+    ("composite", &["composite", "render", "docs/examples/shop.json"]),
+];
 
 /// Each job with its feature and one of its commands, and whether it is in the command that these tests are built with.
 const JOBS: [(&str, &str, bool); 5] = [
@@ -35,24 +52,45 @@ impl Binary {
         Self { path: env!("CARGO_BIN_EXE_setpoint").into(), jobs: JOBS }
     }
 
-    /// The one with `haproxy` alone.
-    fn of_haproxy_alone() -> Result<Self, Missing> {
-        Self::with_one("haproxy", HAPROXY_ALONE)
-    }
-
-    /// The one with `host` alone.
-    fn of_host_alone() -> Result<Self, Missing> {
-        Self::with_one("host", HOST_ALONE)
-    }
-
-    fn with_one(name: &str, variable: &str) -> Result<Self, Missing> {
+    /// The one with a job alone, and with what that needs.
+    fn alone(name: &str) -> Result<Self, Missing> {
+        let (_, variable) = ALONE.into_iter().find(|(job, _)| *job == name).unwrap();
         let missing = || Missing::new("a command with one job alone", "`cargo xtask test` builds it");
         let path = std::env::var_os(variable).ok_or_else(missing)?;
-        Ok(Self { path: path.into(), jobs: JOBS.map(|(job, command, _)| (job, command, job == name)) })
+        let needed = if ["dataplane", "sync"].contains(&name) { "haproxy" } else { name };
+        Ok(Self {
+            path: path.into(),
+            jobs: JOBS.map(|(job, command, _)| (job, command, job == name || job == needed)),
+        })
+    }
+
+    /// The one that these tests are built with, and each with a job alone.
+    fn all() -> Result<Vec<Self>, Missing> {
+        let is_built =
+            |(name, variable): &(&str, &str)| *name != LARGEST || std::env::var_os(variable).is_some();
+        let alone = ALONE.into_iter().filter(is_built).map(|(name, _)| Self::alone(name));
+        [Ok(Self::own())].into_iter().chain(alone).collect()
+    }
+
+    fn has(&self, job: &str) -> bool {
+        self.jobs.iter().any(|(other, _, present)| *other == job && *present)
+    }
+
+    /// The job that is absent, and without which there is no such command.
+    fn lacks(&self, command: &str) -> Option<&str> {
+        let is_above = |other: &str| {
+            command.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        };
+        let (job, ..) = self.jobs.iter().find(|(_, other, present)| !present && is_above(other))?;
+        Some(job)
     }
 
     fn run(&self, args: &[&str]) -> Output {
         Command::new(&self.path).args(args).output().unwrap()
+    }
+
+    fn run_in_the_workspace(&self, args: &[&str]) -> Output {
+        Command::new(&self.path).args(args).current_dir(crate::shared::workspace()).output().unwrap()
     }
 
     fn names(&self, present: bool) -> String {
@@ -76,7 +114,11 @@ impl Binary {
         let root = self.run(&["--help"]);
         let all = text(&root.stdout);
         for (job, command, present) in self.jobs {
+            assert_eq!(all.contains(&format!("[feature: {job}]")), !present, "{job} is absent:\n{all}");
             let (above, name) = command.rsplit_once(' ').unwrap_or(("", command));
+            if self.lacks(above).is_some() {
+                continue;
+            }
             let words = above.split_whitespace().chain(["--help"]);
             let output = self.run(&words.collect::<Vec<_>>());
             let help = text(&output.stdout);
@@ -84,43 +126,93 @@ impl Binary {
             let is_command = commands.contains(&format!("\n  {name} "));
             assert_eq!(is_command, present, "{command} is a command:\n{help}");
             assert_eq!(help.contains(&format!("[feature: {job}]")), !present, "{job} is absent:\n{help}");
-            assert_eq!(all.contains(&format!("[feature: {job}]")), !present, "{job} is absent:\n{all}");
         }
     }
 
     fn assert_a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it(&self) {
-        for (job, command, present) in self.jobs {
+        for (_, command, _) in self.jobs {
             let words: Vec<&str> = command.split(' ').collect();
             for args in [words.clone(), [&words[..], &["--help"]].concat(), [&["help"], &words[..]].concat()]
             {
                 let output = self.run(&args);
                 let message = text(&output.stderr);
+                let Some(job) = self.lacks(command) else {
+                    assert!(!message.contains("was built without"), "{args:?}: {message}");
+                    continue;
+                };
                 let expected =
                     format!("error: this binary was built without the feature `{job}`\nhint: `cargo build");
-                assert_eq!(message.starts_with(&expected), !present, "{args:?}: {message}");
-                assert!(present || output.status.code() == Some(64), "{args:?}: {:?}", output.status);
+                assert!(message.starts_with(&expected), "{args:?}: {message}");
+                assert_eq!(output.status.code(), Some(64), "{args:?}: {:?}", output.status);
             }
         }
+    }
+
+    /// The words of every command that has a manual page.
+    fn commands(&self) -> Vec<Vec<String>> {
+        let pages = tempfile::tempdir().unwrap();
+        let written = self.run(&["man", pages.path().to_str().unwrap()]);
+        assert!(written.status.success(), "{}", text(&written.stderr));
+        let names = std::fs::read_dir(pages.path()).unwrap().map(|page| page.unwrap().file_name());
+        let names = names.map(|name| name.to_str().unwrap().trim_end_matches(".1").to_owned());
+        names.map(|name| name.split('-').skip(1).map(str::to_owned).collect()).collect()
+    }
+
+    /// What a command is not given is not shown: each example is a command line of this one.
+    fn assert_the_examples_of_its_help_are_understood(&self) {
+        let mut count = 0;
+        for command in self.commands() {
+            let command: Vec<&str> = command.iter().map(String::as_str).collect();
+            let output = self.run(&[&command[..], &["--help"]].concat());
+            let help = text(&output.stdout).to_owned();
+            for line in help.lines().filter_map(|line| line.strip_prefix("    $ ")) {
+                let own = line.split(" | ").find_map(|part| part.strip_prefix("setpoint "));
+                let Some(own) = own.and_then(|own| own.split(" > ").next()) else { continue };
+                let words: Vec<&str> = own.split_whitespace().chain(["--help"]).collect();
+                let output = self.run(&words);
+                assert!(output.status.success(), "{command:?}: {line}: {}", text(&output.stderr));
+                count += 1;
+            }
+        }
+        assert!(count > 5, "the search finds only {count} examples");
     }
 }
 
 #[test]
 fn the_version_says_which_jobs_are_in() {
-    Binary::own().assert_its_version_says_which_jobs_are_in();
-    need!(Binary::of_haproxy_alone()).assert_its_version_says_which_jobs_are_in();
+    need!(Binary::all()).iter().for_each(Binary::assert_its_version_says_which_jobs_are_in);
 }
 
 #[test]
 fn the_help_lists_each_job_as_a_command_or_with_its_feature() {
-    Binary::own().assert_its_help_lists_each_job_as_a_command_or_with_its_feature();
-    need!(Binary::of_haproxy_alone()).assert_its_help_lists_each_job_as_a_command_or_with_its_feature();
+    need!(Binary::all())
+        .iter()
+        .for_each(Binary::assert_its_help_lists_each_job_as_a_command_or_with_its_feature);
 }
 
 #[test]
 fn a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it() {
-    Binary::own().assert_a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it();
-    need!(Binary::of_haproxy_alone())
-        .assert_a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it();
+    need!(Binary::all())
+        .iter()
+        .for_each(Binary::assert_a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it);
+}
+
+#[test]
+fn the_help_shows_no_example_of_what_is_not_in() {
+    need!(Binary::all()).iter().for_each(Binary::assert_the_examples_of_its_help_are_understood);
+}
+
+#[test]
+fn a_job_alone_does_what_a_binary_with_every_job_does() {
+    let own = Binary::own();
+    for binary in need!(Binary::all()) {
+        for (_, args) in DONE.into_iter().filter(|(job, _)| binary.has(job) && own.has(job)) {
+            let [done, expected] = [&binary, &own].map(|binary| binary.run_in_the_workspace(args));
+            assert_eq!(text(&done.stdout), text(&expected.stdout), "{args:?}");
+            assert_eq!((text(&done.stderr), done.status), (text(&expected.stderr), expected.status));
+            assert!(!done.stdout.is_empty(), "{args:?}: {}", text(&done.stderr));
+        }
+    }
 }
 
 #[test]
@@ -131,9 +223,8 @@ fn a_host_alone_shows_the_demo_that_a_binary_with_every_job_shows() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         crate::sandbox::timeless(text(&output.stdout))
     };
-    let host = need!(Binary::of_host_alone());
+    let host = need!(Binary::alone("host"));
     assert_eq!(demo(&host), demo(&Binary::own()));
-    host.assert_its_version_says_which_jobs_are_in();
     let absent = host.run(&["demo", "haproxy"]);
     let message = text(&absent.stderr);
     assert!(
@@ -152,7 +243,7 @@ fn a_host_alone_shows_the_demo_that_a_binary_with_every_job_shows() {
 /// A static program can't load the modules that answer it.
 #[test]
 fn a_host_alone_has_nothing_that_asks_the_c_library_for_names() {
-    let program = std::fs::read(need!(Binary::of_host_alone()).path).unwrap();
+    let program = std::fs::read(need!(Binary::alone("host")).path).unwrap();
     let has = |name: &str| {
         let name = format!("\0{name}\0");
         program.windows(name.len()).any(|bytes| bytes == name.as_bytes())
@@ -165,7 +256,7 @@ fn a_host_alone_has_nothing_that_asks_the_c_library_for_names() {
 #[test]
 fn the_index_of_the_documentation_shows_what_a_binary_without_a_job_says() {
     let index = include_str!("../../../../docs/README.md");
-    let output = need!(Binary::of_haproxy_alone()).run(&["composite"]);
+    let output = need!(Binary::alone("haproxy")).run(&["composite"]);
     let message = text(&output.stderr);
     assert!(
         index.contains(&format!("```text\n{message}```\n")),

@@ -173,7 +173,11 @@ fn the_commands_behind_the_readmes_claims_show_what_is_claimed() {
         };
         assert!(printed.contains(claimed), "{command}:\n{printed}");
         if command.ends_with("graph.svg") {
-            assert!(fs::read_to_string(dir.join("graph.svg")).unwrap().starts_with("<svg"));
+            let drawn = fs::read_to_string(dir.join("graph.svg")).unwrap();
+            assert!(drawn.starts_with("<svg") && drawn.contains("<title>file/front needs directory/site"));
+        }
+        if command.ends_with("wrong.cfg") {
+            assert_eq!(printed.matches("hint: ").count(), 3, "{printed}");
         }
         if command == KILLED {
             // The run after it knows what the one before had begun, and then nothing is left.

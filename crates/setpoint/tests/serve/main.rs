@@ -1,6 +1,7 @@
 //! `setpoint haproxy serve` as a person runs it: one command, a HAProxy that outlives it, and kills at random instants.
 #![cfg_attr(test, expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test"))]
 
+mod alone;
 mod contained;
 mod local;
 mod pages;
@@ -75,10 +76,14 @@ impl World {
 
     /// Starts the command with more arguments.
     fn serve_with(&self, more: impl FnOnce(&mut Command) -> &mut Command) -> Serving {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
+        self.serve_by(&mut Command::new(env!("CARGO_BIN_EXE_setpoint")), more)
+    }
+
+    /// Starts some program as the command, with more arguments.
+    fn serve_by(&self, command: &mut Command, more: impl FnOnce(&mut Command) -> &mut Command) -> Serving {
         command.args(["haproxy", "serve", "--listen", "127.0.0.1:0", "--haproxy"]);
         command.arg(&self.program).arg("--config").arg(self.file());
-        let mut serving = Serving::start(more(&mut command));
+        let mut serving = Serving::start(more(command));
         fs::read_to_string(self.own("password")).unwrap().trim().clone_into(&mut serving.password);
         serving
     }

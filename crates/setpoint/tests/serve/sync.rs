@@ -29,7 +29,12 @@ impl Ran {
 
 /// Runs `setpoint haproxy VERB DESIRED`, with the time that calls and reloads need on a busy machine.
 pub(crate) fn run(verb: &str, desired: &Path, arguments: &[&str]) -> Ran {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
+    run_by(Path::new(env!("CARGO_BIN_EXE_setpoint")), verb, desired, arguments)
+}
+
+/// The same by another program.
+pub(crate) fn run_by(program: &Path, verb: &str, desired: &Path, arguments: &[&str]) -> Ran {
+    let mut command = Command::new(program);
     let seconds = LIMIT.as_secs().to_string();
     command.args(["haproxy", verb]).arg(desired).args(["--timeout", &seconds]).args(arguments);
     if verb == "sync" {

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use setpoint_composite::api::ConditionType;
 use setpoint_composite::publish::payload_of;
 use setpoint_consul::{self as consul, Auth, Secret};
-use setpoint_testutils::{Acl, Consul, need, wait};
+use setpoint_testutils::{Acl, Consul, Proxy, need, wait};
 
-use super::world::{LIMIT, NAME, ORDERED, Running, World, fast};
+use super::world::{LIMIT, NAME, ORDERED, Running, World, fast, sees};
 
 fn client(consul: &Consul, auth: Auth) -> consul::Client {
     consul::Client::new(consul::Settings { auth, ..consul::Settings::new(consul.url()) }).unwrap()
@@ -75,7 +75,10 @@ async fn denied_and_filtered_is_not_empty() {
     let auth = Auth::Token(Secret::new(token));
     let mut settings = world.settings();
     settings.wait_time = Duration::from_secs(1);
-    let _running = Running::start(world.client.clone(), client(&consul, auth), settings);
+    let proxy = Proxy::start(consul.url().trim_start_matches("http://").parse().unwrap()).await;
+    let through = consul::Settings { auth, ..consul::Settings::new(format!("http://{}", proxy.address())) };
+    let through = consul::Client::new(through).unwrap();
+    let _running = Running::start(world.client.clone(), through, settings);
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
     consul.put(&role(&world, "one"), "satellite").await.unwrap();
     consul.put(&role(&world, "two"), "satellite").await.unwrap();
@@ -95,13 +98,16 @@ async fn denied_and_filtered_is_not_empty() {
     consul.set_policy("operator", "key_prefix \"\" { policy = \"deny\" }").await.unwrap();
     consul.delete(&role(&world, "two")).await.unwrap();
     world.told("ConsulFiltered").await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    sees(&proxy, world.name()).await;
     assert!(payload_of(&world.config_map().await.unwrap()).unwrap().contains("two"), "denied is not empty");
 
     consul.set_policy("operator", all).await.unwrap();
     world.publishes(with(&world, &["one", "three"])).await;
     world.condition("composite", ConditionType::Published, "True", "Applied").await;
     world.history.versions_that_never_go_back(NAME, &ORDERED).await;
+    // What was denied was published at no time.
+    let states: [&[&str]; 5] = [&[], &["one"], &["one", "two"], &["one", "three", "two"], &["one", "three"]];
+    world.went_through(&states.map(|satellites| with(&world, satellites))).await;
 }
 
 #[tokio::test]

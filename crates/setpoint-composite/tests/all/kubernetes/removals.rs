@@ -12,7 +12,7 @@ use setpoint_composite::settings::{Namespaces, Settings};
 use setpoint_consul as consul;
 use setpoint_testutils::{Acl, Consul, Proxy, need, wait};
 
-use super::world::{LIMIT, NAME, Running, World, rests};
+use super::world::{LIMIT, NAME, Running, World, rests, sees};
 
 /// By when what Consul does not report is found, with a margin for a busy machine; everything is checked every five minutes.
 const SOON: Duration = Duration::from_mins(2);
@@ -30,6 +30,13 @@ fn operate_at(worlds: &[&World], consul: String, settings: Settings) -> Running 
 
 fn role(id: &str, namespace: &str) -> String {
     format!("composite/{id}/structure/{namespace}/compositeRole")
+}
+
+/// The same through a proxy, at which it is seen what it asks.
+async fn operate_seen(worlds: &[&World], consul: &Consul) -> (Running, Proxy) {
+    let proxy = Proxy::start(consul.url().trim_start_matches("http://").parse().unwrap()).await;
+    let running = operate_at(worlds, format!("http://{}", proxy.address()), Settings::default());
+    (running, proxy)
 }
 
 /// Waits until a key has a value.
@@ -150,7 +157,7 @@ async fn a_part_that_another_operator_puts_back_is_waited_for_before_the_rest_is
     let (baseline, satellite) = (need!(World::new().await), need!(World::new().await));
     let consul = need!(Consul::start(Acl::Off).await);
     let (base, sat) = (baseline.name(), satellite.name());
-    let _running = operate(&[&baseline], &consul);
+    let (_running, proxy) = operate_seen(&[&baseline], &consul).await;
     let other = operate(&[&satellite], &consul);
     baseline.declare("composite", json!({ "originNamespace": base })).await;
     baseline.settled("composite").await;
@@ -165,7 +172,7 @@ async fn a_part_that_another_operator_puts_back_is_waited_for_before_the_rest_is
     // It takes the other a while: it is started anew.
     other.stop().await;
     consul.delete_tree(&format!("composite/{base}/structure/{sat}/")).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    sees(&proxy, base).await;
     assert_eq!(published(&baseline).await.len(), before, "its claim is still there");
     let since = Instant::now();
     let _other = operate(&[&satellite], &consul);
@@ -202,9 +209,9 @@ async fn an_operator_that_starts_while_keys_are_away_publishes_nothing_emptier()
     consul.delete_tree(&format!("composite/{base}/")).await.unwrap();
     // The first sees its own key come back, and could publish it alone.
     let since = Instant::now();
-    let _first = operate(&[&baseline], &consul);
+    let (_first, proxy) = operate_seen(&[&baseline], &consul).await;
     back(&consul, &role(base, base), "baseline", since).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    sees(&proxy, base).await;
     let _second = operate(&[&satellite], &consul);
     back(&consul, &role(base, sat), "satellite", since).await;
     consul.put(&role(base, "z"), "satellite").await.unwrap();

@@ -100,6 +100,16 @@ pub(crate) async fn rests(consul: &Proxy, quiet: Duration) {
     wait::until("it to rest", LIMIT, rests).await;
 }
 
+/// Waits until the operator, through a proxy before Consul, has seen a structure as it is now: it asks again once it has dealt with
+/// an answer, and a question that is under way may still be answered with what was there before.
+pub(crate) async fn sees(consul: &Proxy, id: &str) {
+    let list = format!("/v1/kv/{}?recurse&index=", setpoint_composite::structure::prefix(id));
+    let asked = || consul.requests().iter().filter(|request| request.contains(&list)).count();
+    let before = asked();
+    let again = async || (asked() >= before + 2).then_some(());
+    wait::until("the structure to be asked for again", LIMIT, again).await;
+}
+
 /// Makes the resource known to an API server.
 pub(crate) async fn install(client: &Client) {
     install_definition(client, serde_json::to_value(crd()).unwrap()).await;
