@@ -158,7 +158,7 @@ impl Binary {
         names.map(|name| name.split('-').skip(1).map(str::to_owned).collect()).collect()
     }
 
-    /// What a command is not given is not shown: each example is a command line of this one.
+    /// Each example that its help shows is a command line that it takes.
     fn assert_the_examples_of_its_help_are_understood(&self) {
         let mut count = 0;
         for command in self.commands() {
