@@ -43,12 +43,13 @@ pub(crate) fn assert_all_are_understood<C: Parser>(is_own: impl Fn(&str) -> bool
         if !is_own(name) || line.contains('─') {
             continue;
         }
-        let read = C::try_parse_from(["cargo xtask"].iter().chain(&words));
-        let is_understood = read.is_ok() || arguments.is_empty() && is_named(name);
+        let wrong = C::try_parse_from(["cargo xtask"].iter().chain(&words)).err();
+        // Help is shown as what ends a command line, too.
+        let wrong = wrong.filter(|error| error.use_stderr() && !(arguments.is_empty() && is_named(name)));
         assert!(
-            is_understood,
+            wrong.is_none(),
             "{page}: {line}: {}",
-            read.err().map(|error| error.to_string()).unwrap_or_default()
+            wrong.map(|error| error.to_string()).unwrap_or_default()
         );
         count += 1;
     }
