@@ -350,6 +350,7 @@ pub(super) const PAGES: &[Page] = &[
                 "Bring maps and certificates along:",
                 "setpoint haproxy sync desired.cfg --url https://192.0.2.1:5555 --ca-file ca.pem --maps maps --certs certs",
             ),
+            #[cfg(feature = "dataplane")]
             Example(
                 "Bring this machine's HAProxy there, without any API:",
                 "setpoint haproxy sync desired.cfg --local",
@@ -372,6 +373,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "haproxy watch",
         examples: &[
+            #[cfg(feature = "dataplane")]
             Example(
                 "Keep this machine's HAProxy at a configuration:",
                 "setpoint haproxy watch desired.cfg --local",
@@ -659,6 +661,7 @@ const SERVED: &[File] = &[
 ];
 const SYNCED: &[File] = &[
     STANDARD_INPUT,
+    #[cfg(feature = "dataplane")]
     File("/etc/haproxy/haproxy.cfg", "The configuration of this machine's HAProxy, with `--local`."),
     File(
         "setpoint-digests.json",

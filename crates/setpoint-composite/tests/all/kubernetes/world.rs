@@ -103,7 +103,8 @@ pub(crate) async fn rests(consul: &Proxy, quiet: Duration) {
 /// Waits until the operator, through a proxy before Consul, has seen a structure as it is now: it asks again once it has dealt with
 /// an answer, and a question that is under way may still be answered with what was there before.
 pub(crate) async fn sees(consul: &Proxy, id: &str) {
-    let list = format!("/v1/kv/{}?recurse&index=", setpoint_composite::structure::prefix(id));
+    // With the claims, which are beside the structure.
+    let list = format!("/v1/kv/composite/{id}/?recurse&index=");
     let asked = || consul.requests().iter().filter(|request| request.contains(&list)).count();
     let before = asked();
     let again = async || (asked() >= before + 2).then_some(());
