@@ -106,6 +106,11 @@ impl Process {
         }
     }
 
+    /// Returns whether it stands still after it was paused: one that has ended does not.
+    pub fn is_paused(&self) -> bool {
+        fields(Path::new(&format!("/proc/{}", self.id))).is_some_and(|(state, _)| state == 'T')
+    }
+
     /// Lets a paused group go on.
     pub fn resume(&self) {
         self.signal(Signal::SIGCONT);

@@ -49,9 +49,11 @@ impl Contained {
 
     /// Returns whether the stranger goes on: a signal that is meant for the master would have ended it.
     pub fn stranger_lives(&self) -> bool {
-        // A signal that was sent takes a moment.
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        self.stranger.exit_status().is_none()
+        // Of the signals that it has got, this is the last that it deals with.
+        self.stranger.pause();
+        let lives = self.stranger.is_paused();
+        self.stranger.resume();
+        lives
     }
 }
 
