@@ -241,12 +241,11 @@ impl<'a, 'r> Resolver<'a, 'r> {
             Ok(text) => Some(Content::from(text.into_bytes())),
             Err(mut error) => {
                 let hint = self.hint_of(i, &mut error);
-                match error.line {
-                    Some(line) => self.report.add(location.within(&path, line), error.message, hint),
-                    None => {
-                        let message = format!("{}: {}", path.display(), error.message);
-                        self.report.add(location, message, hint);
-                    }
+                if let Some(line) = error.line {
+                    self.report.add(location.within(&path, line), error.message, hint);
+                } else {
+                    let message = format!("{}: {}", path.display(), error.message);
+                    self.report.add(location, message, hint);
                 }
                 None
             }

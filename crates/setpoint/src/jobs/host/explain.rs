@@ -221,8 +221,10 @@ fn leave_unreadable(explanation: &mut Explanation, readable: &Readable<'_>) {
 /// Says that nothing is done, where something should be, as the plan as a whole is refused.
 fn leave_refused(explanation: &mut Explanation, why: &CliError) {
     let causes = &mut explanation.causes;
-    let is_to_change = causes.iter_mut().fold(false, |found, cause| cause.next.take().is_some() || found);
-    if is_to_change && let Some(cause) = causes.first_mut() {
+    let steps = causes.iter_mut().filter_map(|cause| cause.next.take()).count();
+    if steps > 0
+        && let Some(cause) = causes.first_mut()
+    {
         let hint = why.hint().map_or_else(String::new, |hint| format!("; {hint}"));
         cause.left_because.push(format!("the next run is refused as a whole: {why}{hint}"));
     }
