@@ -92,14 +92,24 @@ pub struct Explanation {
     pub causes: Vec<Cause>,
     /// What tries again what failed; none if that is done when it is due.
     #[serde(skip)]
-    retried_by: Option<&'static str>,
+    retried_by: Option<RetriedBy>,
+}
+
+/// The commands that try again what failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RetriedBy {
+    /// Whatever the intent still asks for.
+    reconcile: &'static str,
+    /// The deletion of what is intended.
+    delete: &'static str,
 }
 
 impl Explanation {
-    /// Says which command tries again what failed, where nothing does so by itself.
+    /// Says which commands try again what failed, where nothing does so by itself: one that brings about what is intended, and
+    /// one that deletes it.
     #[must_use]
-    pub fn retried_by(mut self, command: &'static str) -> Self {
-        self.retried_by = Some(command);
+    pub fn retried_by(mut self, reconcile: &'static str, delete: &'static str) -> Self {
+        self.retried_by = Some(RetriedBy { reconcile, delete });
         self
     }
 }
@@ -115,6 +125,8 @@ pub struct Cause {
     /// How it stands; none if it is neither there nor intended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<Condition>,
+    #[serde(skip)]
+    is_intended: bool,
     /// Whether it stands earlier in the chain, with all that is known of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub seen_before: bool,
@@ -179,7 +191,7 @@ impl fmt::Display for Explanation {
 
 impl Cause {
     /// Writes a line for the item, and one below it for each thing that is known.
-    fn write(&self, f: &mut fmt::Formatter<'_>, retried_by: Option<&str>) -> fmt::Result {
+    fn write(&self, f: &mut fmt::Formatter<'_>, retried_by: Option<RetriedBy>) -> fmt::Result {
         let (item, margin, indent) = (&self.item, self.depth * 2, self.depth * 2 + 2);
         if self.seen_before {
             return writeln!(f, "{:margin$}{item}: see above", "");
@@ -199,9 +211,18 @@ impl Cause {
                 0 | 1 => "once".to_owned(),
                 times => format!("{times} times, last"),
             };
-            writeln!(f, "{:indent$}its {operation} failed {times} at {at:.0}: {error}", "")?;
+            let what = match operation {
+                Operation::Create => "creation",
+                Operation::Modify => "modification",
+                Operation::Delete => "deletion",
+            };
+            writeln!(f, "{:indent$}its {what} failed {times} at {at:.0}: {error}", "")?;
             match (due, retried_by) {
-                (Some(_), Some(command)) => writeln!(f, "{:indent$}`{command}` tries it again", "")?,
+                (Some(_), Some(by)) => {
+                    let is_unwanted = *operation == Operation::Delete && self.is_intended;
+                    let command = if is_unwanted { by.delete } else { by.reconcile };
+                    writeln!(f, "{:indent$}`{command}` tries it again", "")?;
+                }
                 (Some(due), None) => writeln!(f, "{:indent$}the next attempt is due at {due:.0}", "")?,
                 (None, _) => writeln!(f, "{:indent$}it is not tried again until the intent changes", "")?,
             }
@@ -318,8 +339,17 @@ impl Engine {
 impl Cause {
     /// An item of which nothing is known yet.
     fn of(item: ItemRef, depth: usize) -> Self {
-        let (condition, failure, drift, next) = (None, None, None, None);
-        Self { item, depth, condition, seen_before: false, failure, drift, next, left_because: Vec::new() }
+        Self {
+            item,
+            depth,
+            condition: None,
+            is_intended: false,
+            seen_before: false,
+            failure: None,
+            drift: None,
+            next: None,
+            left_because: Vec::new(),
+        }
     }
 }
 
@@ -334,6 +364,7 @@ fn explain_one(
     if cause.condition.is_none() {
         return Vec::new();
     }
+    cause.is_intended = intended.contains(&cause.item);
     let Some(id) = planner.at(&cause.item) else { return Vec::new() };
     let state = current.state(&cause.item);
     cause.failure = state.and_then(|state| state.last_failure.as_ref()).map(|failure| CauseFailure {

@@ -191,8 +191,11 @@ pub(crate) fn end(
                 }
             }
             let attempts = match &state.last_failure {
-                // Another intent, or another operation, starts counting anew.
-                Some(earlier) if earlier.operation == operation && earlier.target == target => {
+                // Another intent, or another operation, starts counting anew. Of one that was read from disk nobody knows the intent.
+                Some(earlier)
+                    if earlier.operation == operation
+                        && (earlier.target.is_none() || earlier.target == target) =>
+                {
                     earlier.attempts.saturating_add(1)
                 }
                 _ => 1,

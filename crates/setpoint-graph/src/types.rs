@@ -275,7 +275,8 @@ impl ItemTypes {
         place: impl Fn() -> String,
     ) -> Result<ItemHandle, TypesError> {
         let codec = self.codec(kind, &place)?;
-        let hint = value.get("name").and_then(Value::as_str).map(|name| format!(" (named {name:?})"));
+        let hint =
+            value.get("name").and_then(Value::as_str).map(|name| format!(" (named {})", Value::from(name)));
         (codec.read)(value)
             .map_err(|source| TypesError::Read { place: place() + &hint.unwrap_or_default(), source })
     }

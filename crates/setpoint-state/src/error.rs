@@ -114,6 +114,18 @@ impl StateError {
         }
     }
 
+    /// What kind of error the system gave, where it refused something.
+    pub fn system_error(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::File { source, .. } => Some(source.kind()),
+            Self::Database { source, .. } => match &**source {
+                redb::Error::Io(error) => Some(error.kind()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     pub(crate) fn file(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { what, path, source }

@@ -80,6 +80,15 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
     write_out(&safe(text))
 }
 
+/// Passes over that nobody reads any more what came of something: it was done all the same, and that is how the command ends.
+#[cfg(feature = "host")]
+pub(crate) fn read_or_not(written: Result<(), CliError>) -> Result<(), CliError> {
+    match written {
+        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
 fn write_out(text: &str) -> Result<(), CliError> {
     let mut out = AutoStream::auto(io::stdout().lock());
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)

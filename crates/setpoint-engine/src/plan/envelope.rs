@@ -103,7 +103,13 @@ impl Planner<'_> {
                 .changed_dependencies(id)
                 .unwrap_or_else(|| "its state differs from the intended one".to_owned()),
             Why::Tainted => "a failed change may have left it half done".to_owned(),
-            Why::AnotherItemChanged => format!("an item with which it is {} changed", self.applied_again(id)),
+            Why::AnotherItemChanged => {
+                let changed = self.changed_since(id);
+                let changed: Vec<String> = changed.iter().map(ToString::to_string).collect();
+                let names =
+                    if changed.is_empty() { String::new() } else { format!(": {}", changed.join(", ")) };
+                format!("an item with which it is {} changed{names}", self.applied_again(id))
+            }
             Why::AppliedWith(of) => {
                 format!("it is {} when {} is changed", self.applied_again(id), self.reference(of))
             }
@@ -120,6 +126,18 @@ impl Planner<'_> {
             Why::Unknown => "nobody knows how the last operation on it ended".to_owned(),
             Why::Requested => "it was asked for".to_owned(),
         }
+    }
+
+    /// The items with which an item is applied again, and that changed since it was changed itself.
+    fn changed_since(&self, id: u32) -> Vec<ItemRef> {
+        let since = |slot| self.cur.state_at(slot).map(|state| state.since);
+        let own = self.subject(id).cur().and_then(since);
+        let repeating =
+            self.groups(id, Side::Cur).filter(|(dependency, _)| dependency.repeats_when_changed());
+        let changed = repeating.flat_map(|(_, edges)| edges).filter(|edge| since(edge.slot) >= own);
+        let changed: BTreeSet<ItemRef> =
+            changed.filter_map(|edge| self.cur.reference_at(edge.slot).cloned()).collect();
+        changed.into_iter().collect()
     }
 
     /// What an item does not depend on any more, and does from now on, where nothing else of it differs.
@@ -182,6 +200,7 @@ impl Planner<'_> {
             Why::AppliedWith(of) | Why::Cascade(of) | Why::RequiredModified(of) => {
                 vec![self.reference(of).clone()]
             }
+            Why::AnotherItemChanged => self.changed_since(id),
             Why::Lost => self.unmet_items(id),
             _ => Vec::new(),
         }

@@ -111,7 +111,7 @@ async fn an_item_that_is_applied_again_with_another_says_so_before_and_after_tha
     bench.world.fail("B", Operation::Modify, "busy");
     assert_eq!(log(&bench.run().await), ["modify A", "modify B (busy)"]);
     assert_eq!(codes(&bench.plan()), [('~', "B", ReasonCode::Repeated)]);
-    let reason = "an item with which it is applied again changed";
+    let reason = "an item with which it is applied again changed: thing/A";
     assert_eq!(explained(&bench, "B"), (reason.to_owned(), ReasonCode::Repeated));
     assert_eq!(log(&bench.run().await), ["modify B"]);
     assert!(bench.plan().is_empty());

@@ -91,6 +91,16 @@ pub enum FsError {
         /// What the system says.
         errno: Errno,
     },
+    /// Nothing on the file system can be changed.
+    #[error(
+        "can't {verb} {path}: the file system is mounted read-only; mount it so that it can be written to, and run again"
+    )]
+    ReadOnly {
+        /// What was to be done.
+        verb: &'static str,
+        /// The path.
+        path: String,
+    },
     /// What is there has other names, which would change with it.
     #[error(
         "can't change the permissions of {path}, as it has another name, a hard link, and would change there too"
@@ -276,7 +286,8 @@ impl FsError {
             Errno::XDEV | Errno::LOOP => Self::Outside { path },
             Errno::NOENT => Self::NoDirectory { path },
             Errno::NOTDIR => Self::NotADirectory { path },
-            Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::NoAccess { verb, path, errno },
+            Errno::ACCESS | Errno::PERM => Self::NoAccess { verb, path, errno },
+            Errno::ROFS => Self::ReadOnly { verb, path },
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::Full { verb, path, errno },
             errno => Self::Failed { verb, path, errno },
         }

@@ -18,7 +18,7 @@ pub struct Mode(u32);
 
 /// A text that is no mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a mode is three or four octal digits, such as \"0644\"")]
+#[error("a mode is three or four octal digits, such as \"0644\", with or without a 0 before them")]
 pub struct ModeError;
 
 impl Mode {

@@ -13,8 +13,8 @@ pub struct WholeAttribute {
     pub value: String,
     /// Whether the value must not be shown.
     pub sensitive: bool,
-    /// Whether the value is text of many lines, best compared line by line.
-    pub multiline: bool,
+    /// The value in a line, where it is a text of many lines that is best compared with another one line by line.
+    pub line: Option<String>,
 }
 
 impl Comparable for WholeAttribute {
@@ -42,12 +42,10 @@ pub fn attributes(item: &ItemHandle) -> Vec<WholeAttribute> {
     let long = kinds::long_text(item);
     let plain = item.attributes();
     let attributes = plain.iter().map(|attribute| {
-        let text = long.filter(|(name, _)| *name == attribute.name).map(|(_, text)| text);
-        WholeAttribute {
-            name: attribute.name,
-            value: text.map_or_else(|| attribute.value.clone(), ToOwned::to_owned),
-            sensitive: attribute.sensitive,
-            multiline: text.is_some(),
+        let (name, line, sensitive) = (attribute.name, attribute.value.clone(), attribute.sensitive);
+        match long.filter(|(long, _)| *long == name) {
+            Some((_, text)) => WholeAttribute { name, value: text.to_owned(), sensitive, line: Some(line) },
+            None => WholeAttribute { name, value: line, sensitive, line: None },
         }
     });
     attributes.collect()

@@ -1,6 +1,5 @@
 //! Makes the items of the intended graph, with all they depend on.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -325,9 +324,14 @@ impl<'a> Build<'_, 'a, '_> {
         self.text_in(self.node(field)?)
     }
 
-    /// A text with its references replaced.
+    /// A text with its references replaced. The system takes it up to the first NUL character, so that there is none.
     pub(crate) fn text_in(&mut self, node: &'a Node<'a>) -> Option<String> {
-        self.resolver.text(self.i, node).map(Cow::into_owned)
+        let text = self.resolver.text(self.i, node)?.into_owned();
+        if text.contains('\0') {
+            self.report_at(node, "a NUL character can't be in here", Some("leave out the `\\0`"));
+            return None;
+        }
+        Some(text)
     }
 
     /// What a file holds.
@@ -381,7 +385,7 @@ impl<'a> Build<'_, 'a, '_> {
 
     /// A command.
     pub(crate) fn run_in(&mut self, node: &'a Node<'a>) -> Option<Invocation> {
-        invocation(node, |node| self.resolver.text(self.i, node).map(Cow::into_owned))
+        invocation(node, |node| self.text_in(node))
     }
 
     /// A command that was read, with its references to items as they are written; none if it has none.
@@ -396,9 +400,8 @@ impl<'a> Build<'_, 'a, '_> {
         let Some(Data::Map(pairs)) = self.resolver.specs[self.i].node("env").map(|node| &node.data) else {
             return BTreeMap::new();
         };
-        let pairs = pairs.iter().filter_map(|(key, value)| {
-            Some((key.scalar()?.to_owned(), self.resolver.text(self.i, value)?.into_owned()))
-        });
+        let pairs =
+            pairs.iter().filter_map(|(key, value)| Some((key.scalar()?.to_owned(), self.text_in(value)?)));
         pairs.collect()
     }
 
@@ -421,7 +424,7 @@ impl<'a> Build<'_, 'a, '_> {
                 self.resolver.report.add(location, format!("{} names no item", quoted(text)), hint);
                 continue;
             };
-            if let Some(on) = self.resolver.find(self.i, kind, name, location) {
+            if let Some(on) = self.resolver.find(self.i, kind, name, location.into()) {
                 if on == self.i {
                     self.resolver.report.add(location, "an item can't come after itself", None);
                 }

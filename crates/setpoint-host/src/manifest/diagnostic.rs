@@ -111,7 +111,27 @@ pub(crate) struct SourceLocation {
     pub(crate) span: Span,
 }
 
-/// Of so many errors it is looked for what was probably meant.
+impl SourceLocation {
+    /// A line of the file that is named there.
+    pub(crate) fn within(self, file: &std::path::Path, line: usize) -> Place<'_> {
+        Place { location: self, within: Some((file, line)) }
+    }
+}
+
+/// A place in one of the files, or a line of another file that is named there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'p> {
+    location: SourceLocation,
+    within: Option<(&'p std::path::Path, usize)>,
+}
+
+impl From<SourceLocation> for Place<'_> {
+    fn from(location: SourceLocation) -> Self {
+        Self { location, within: None }
+    }
+}
+
+/// The number of errors of which it is looked for what was probably meant.
 const MOST_SUGGESTIONS: usize = 100;
 
 /// Collects all that is wrong.
@@ -126,7 +146,18 @@ impl<'a> Diagnostics<'a> {
         Self { sources, found: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, location: SourceLocation, message: impl Into<String>, hint: Option<String>) {
+    pub(crate) fn add<'p>(
+        &mut self,
+        place: impl Into<Place<'p>>,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) {
+        let Place { location, within } = place.into();
+        let message = message.into();
+        let message = match within {
+            Some((file, line)) => format!("{}:{line}: {message}", file.display()),
+            None => message,
+        };
         let Some(source) = self.sources.get(location.source) else { return };
         let Span { line, column, length } = location.span;
         let line_number = line as usize;
@@ -139,7 +170,7 @@ impl<'a> Diagnostics<'a> {
             column: column as usize,
             length: (length as usize).clamp(1, room.max(1)),
             text: text.to_owned(),
-            message: message.into(),
+            message,
             hint,
             origin: Origin::Manifest,
         });

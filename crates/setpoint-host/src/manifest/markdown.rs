@@ -47,8 +47,9 @@ another directory at its path; `setpoint state relocate` takes over what was mov
 is the same one.
 
 **References.** `${kind.name.attribute}` stands for an attribute of another item, which then comes first. It is replaced in
-all texts but `content`, and in a `template` before that is rendered. `$${` is a plain `${`; what does not begin with a word
-and a dot, such as the shell's `${HOME}`, is no reference.
+all texts but `content`, and in a `template` before that is rendered. A `path`, and the `log` of a process, is absolute: with
+the root before it, so that it can be handed to programs; where a path below the root is asked for, it may be written so too.
+`$${` is a plain `${`; what does not begin with a word and a dot, such as the shell's `${HOME}`, is no reference.
 
 **Order.** A thing comes after the directory that it is in, after what it refers to, and after what `after` names. Nothing
 else has to be said.
@@ -180,7 +181,7 @@ impl Type {
             Self::Text => "text, in quotes where YAML wants them".to_owned(),
             Self::Content => "text, or base64 after the tag `!!binary`".to_owned(),
             Self::Boolean => "`true` or `false`, also as `True` or `TRUE`".to_owned(),
-            Self::Mode => "three or four octal digits, such as `\"0644\"`".to_owned(),
+            Self::Mode => "three or four octal digits, such as `\"0644\"`; a `0` or `0o` may be before them".to_owned(),
             Self::Account => "a name, or a number".to_owned(),
             Self::Wait => {
                 "a number with `ms`, `s`, `m` or `h`, such as `30s`, of at most a week; without a unit, seconds"
@@ -196,7 +197,7 @@ impl Type {
             Self::Environment => "a map of names to texts, such as `{LANG: C}`".to_owned(),
             Self::Values => {
                 "a map of names to anything; `yes`, `no`, `on` and `off` are in quotes, and so are whole numbers of more than 64 \
-                 bits; none refers to another"
+                 bits, and what begins as a number to another base, such as `0x10`; none refers to another"
                     .to_owned()
             }
             Self::Ready => format!(

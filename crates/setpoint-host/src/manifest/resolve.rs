@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use setpoint_graph::ItemRef;
 
 use super::Contents;
-use super::diagnostic::{Diagnostics, ManifestFile, SourceLocation, Span, did_you_mean, nearest};
+use super::diagnostic::{Diagnostics, ManifestFile, Place, SourceLocation, Span, did_you_mean, nearest};
 use super::reference::{Part, attribute, split};
 use super::spec::{Declarations, Spec, decode};
 use super::table::Section;
@@ -231,19 +231,22 @@ impl<'a, 'r> Resolver<'a, 'r> {
             Err(error) => {
                 let valid = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
                 let line = valid.filter(|&&byte| byte == b'\n').count() + 1;
-                let message = format!("{}:{line}: this is no UTF-8 text", path.display());
-                self.report.add(location, message, Some("save it as UTF-8".to_owned()));
+                let hint = Some("save it as UTF-8".to_owned());
+                self.report.add(location.within(&path, line), "this is no UTF-8 text", hint);
                 return None;
             }
         };
-        let text = self.replace(i, &text, |_, _| location)?;
+        let text = self.replace(i, &text, |_, line| location.within(&path, line + 1))?;
         match self.templates.render(&text, &self.values_for(i)) {
             Ok(text) => Some(Content::from(text.into_bytes())),
             Err(mut error) => {
-                let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
-                let message = format!("{}{line}: {}", path.display(), error.message);
                 let hint = self.hint_of(i, &mut error);
-                self.report.add(location, message, hint);
+                if let Some(line) = error.line {
+                    self.report.add(location.within(&path, line), error.message, hint);
+                } else {
+                    let message = format!("{}: {}", path.display(), error.message);
+                    self.report.add(location, message, hint);
+                }
                 None
             }
         }
@@ -314,7 +317,8 @@ impl<'a, 'r> Resolver<'a, 'r> {
         let sources = self.sources;
         self.replace(i, text, |needle, sources_line| {
             let source = sources.get(spec.location.source);
-            spec.at(source.map_or(node.span, |source| locate(source, node.span, needle, sources_line)))
+            let span = source.map_or(node.span, |source| locate(source, node.span, needle, sources_line));
+            spec.at(span).into()
         })
     }
 
@@ -326,7 +330,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         let parts = parts.into_iter().map(|part| match part {
             Part::Plain(text) => Some(text.to_owned()),
             Part::Reference(inside, _) => match inside.strip_prefix("values.") {
-                Some(path) => self.value(i, path, location),
+                Some(path) => self.value(i, path, location.into()),
                 None => Some(format!("${{{inside}}}")),
             },
             Part::Open(_) => None,
@@ -335,11 +339,11 @@ impl<'a, 'r> Resolver<'a, 'r> {
     }
 
     /// Replaces the references in a text; `place` says where one is, given it and its line in the text.
-    fn replace<'t>(
+    fn replace<'t, 'p>(
         &mut self,
         i: usize,
         text: &'t str,
-        location: impl Fn(&str, usize) -> SourceLocation,
+        place: impl Fn(&str, usize) -> Place<'p>,
     ) -> Option<Cow<'t, str>> {
         let Some(parts) = split(text) else { return Some(Cow::Borrowed(text)) };
         let line = |at: usize| text.get(..at).map_or(0, |before| before.matches('\n').count());
@@ -348,12 +352,12 @@ impl<'a, 'r> Resolver<'a, 'r> {
             let value = match part {
                 Part::Plain(text) => Some(Cow::Borrowed(text)),
                 Part::Reference(inside, at) => {
-                    let location = location(&format!("${{{inside}}}"), line(at));
-                    self.attribute(i, inside, location).map(Cow::Owned)
+                    let place = place(&format!("${{{inside}}}"), line(at));
+                    self.attribute(i, inside, place).map(Cow::Owned)
                 }
                 Part::Open(at) => {
                     let hint = "close it with `}`, or write `$${` for a plain `${`".to_owned();
-                    self.report.add(location("${", line(at)), "this reference has no end", Some(hint));
+                    self.report.add(place("${", line(at)), "this reference has no end", Some(hint));
                     None
                 }
             };
@@ -364,7 +368,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
     }
 
     /// The text of a value, given the dotted path to it.
-    fn value(&mut self, i: usize, path: &str, location: SourceLocation) -> Option<String> {
+    fn value(&mut self, i: usize, path: &str, place: Place<'_>) -> Option<String> {
         use serde_json::Value;
         let values = self.values_for(i);
         let (mut found, mut walked) = (&*values, Vec::new());
@@ -380,7 +384,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
                     Some(key) => format!("did you mean `{}`?", [&walked[..], &[key]].concat().join(".")),
                     None => format!("add `{path}` to the `values` of the set"),
                 };
-                self.report.add(location, format!("there is no value `{path}`"), Some(hint));
+                self.report.add(place, format!("there is no value `{path}`"), Some(hint));
                 return None;
             };
             found = inner;
@@ -391,12 +395,12 @@ impl<'a, 'r> Resolver<'a, 'r> {
             Value::Bool(_) | Value::Number(_) => found.to_string(),
             Value::Null => {
                 let hint = self.how_to_give(i, path);
-                self.report.add(location, format!("the value `{path}` is empty"), Some(hint));
+                self.report.add(place, format!("the value `{path}` is empty"), Some(hint));
                 return None;
             }
             Value::Array(_) | Value::Object(_) => {
                 let hint = Some("name one of the values in it, or use a template".to_owned());
-                self.report.add(location, format!("the value `{path}` is not a single one"), hint);
+                self.report.add(place, format!("the value `{path}` is not a single one"), hint);
                 return None;
             }
         };
@@ -404,23 +408,23 @@ impl<'a, 'r> Resolver<'a, 'r> {
     }
 
     /// The value of `kind.name.attribute`, which the item then needs, or of `values.name`.
-    fn attribute(&mut self, i: usize, inside: &str, location: SourceLocation) -> Option<String> {
+    fn attribute(&mut self, i: usize, inside: &str, place: Place<'_>) -> Option<String> {
         if let Some(path) = inside.strip_prefix("values.") {
-            return self.value(i, path, location);
+            return self.value(i, path, place);
         }
         let Some((kind, name, attribute)) = attribute(inside) else {
             let hint = "write `${kind.name.attribute}`, or `$${` for a plain `${`".to_owned();
-            self.report.add(location, format!("`{inside}` is no reference"), Some(hint));
+            self.report.add(place, format!("`{inside}` is no reference"), Some(hint));
             return None;
         };
-        let on = self.find(i, kind, name, location)?;
+        let on = self.find(i, kind, name, place)?;
         let section = self.specs[on].section;
         if !section.referable.contains(&attribute) {
             let all = section.referable.join(", ");
             let hint = did_you_mean(attribute, section.referable.iter().copied())
                 .unwrap_or_else(|| format!("there are {all}"));
             let message = format!("a {kind} has no `{attribute}` to refer to");
-            self.report.add(location, message, Some(hint));
+            self.report.add(place, message, Some(hint));
             return None;
         }
         self.need(i, on, Because::Reference);
@@ -436,7 +440,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
             }
             "log" => {
                 let hint = Some("say `log` there".to_owned());
-                self.report.add(location, format!("{kind}.{name} has no log file of its own"), hint);
+                self.report.add(place, format!("{kind}.{name} has no log file of its own"), hint);
                 None
             }
             _ => Some(name.to_owned()),
@@ -444,13 +448,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
     }
 
     /// The item that is called so, for one that names it; complains where there is none.
-    pub(crate) fn find(
-        &mut self,
-        i: usize,
-        kind: &str,
-        name: &str,
-        location: SourceLocation,
-    ) -> Option<usize> {
+    pub(crate) fn find(&mut self, i: usize, kind: &str, name: &str, place: Place<'_>) -> Option<usize> {
         let Some(section) = Section::of_kind(kind) else {
             let known = Section::all().map(|section| section.kind);
             let all: Vec<&str> = known.clone().collect();
@@ -459,7 +457,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
             let hint = hint
                 .or_else(|| did_you_mean(kind, known))
                 .unwrap_or_else(|| format!("there are {}", all.join(", ")));
-            self.report.add(location, format!("there is no kind of item `{kind}`"), Some(hint));
+            self.report.add(place, format!("there is no kind of item `{kind}`"), Some(hint));
             return None;
         };
         if let Some(&found) = self.index.get(&(section.kind, name)) {
@@ -467,7 +465,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         }
         let meant = if self.report.suggests() { self.meant(i, section.kind, name) } else { None };
         let hint = meant.unwrap_or_else(|| format!("declare it in `{}`, or correct the name", section.key));
-        self.report.add(location, format!("there is no {kind} `{name}`"), Some(hint));
+        self.report.add(place, format!("there is no {kind} `{name}`"), Some(hint));
         None
     }
 

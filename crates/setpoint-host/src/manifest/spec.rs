@@ -7,7 +7,7 @@ use super::diagnostic::{Diagnostics, SourceLocation, Span, did_you_mean, nearest
 use super::table::{Field, READY, READY_ONE_OF, Section, TOP, Type};
 use super::values::{self, WrongValue};
 use super::yaml::{Data, Node, Style};
-use crate::item::{Mode, StopSignal, Wait, quoted};
+use crate::item::{Address, Mode, StopSignal, Wait, quoted};
 use crate::process::{COMMAND_TAG, TAG};
 
 /// One item as it was written.
@@ -99,7 +99,11 @@ impl<'a> Declarations<'a> {
             let message = format!("`{}` is said twice, first in {}", field.name, report.words(*first));
             report.add(location, message, Some("a set of manifests says it once".to_owned()));
         } else if text.is_empty() {
-            report.add(location, format!("`{}` is empty", field.name), None);
+            let hint = "leave it out for the default".to_owned();
+            report.add(location, format!("`{}` is empty", field.name), Some(hint));
+        } else if field.name == "name" && text.contains(char::is_control) {
+            let message = "`name` holds a character that can't be shown, or the end of a line".to_owned();
+            report.add(location, message, None);
         } else {
             *slot = Some((text, location));
         }
@@ -186,8 +190,8 @@ fn item<'a>(
     let reference = format_args!("{}.{name}", section.kind);
     for required in section.required {
         if !seen.contains(required) && !meant.contains(required) {
-            let about = section.field(required).map(|field| field.about.to_owned());
-            report.add(location(at), format!("{reference} has no `{required}`"), about);
+            let hint = section.field(required).map(|field| format!("say `{required}`: {}", field.about));
+            report.add(location(at), format!("{reference} has no `{required}`"), hint);
         }
     }
     let given: Vec<&str> = seen.iter().copied().filter(|name| section.one_of.contains(name)).collect();
@@ -264,7 +268,10 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostic
             (Data::Scalar { style: Style::Binary, .. }, _) => expected("text", None),
             (_, "text") => true,
             (_, "number" | "a number" | "a boolean") => expected("text", Some("put it in quotes")),
-            (_, "nothing") => expected("text", Some("write \"\" for an empty text")),
+            (_, "nothing") if matches!(name, "content" | "template") => {
+                expected("text", Some("write \"\" for an empty text"))
+            }
+            (_, "nothing") => expected("text", Some("give it a value, or leave it out")),
             _ => expected("text", None),
         },
         Type::Boolean => words == "a boolean" || expected("true or false", None),
@@ -331,8 +338,11 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostic
                     let bad_name = match key.scalar() {
                         None => Some(format!("the name of a variable is text, and this is {}", key.words())),
                         Some("") => Some("the name of a variable is empty".to_owned()),
-                        Some(name) if name.contains(['=', '\0']) => {
+                        Some(name) if name.contains('=') => {
                             Some("the name of a variable has no `=` in it".to_owned())
+                        }
+                        Some(name) if name.contains('\0') => {
+                            Some("the name of a variable has no NUL character in it".to_owned())
                         }
                         Some(TAG | COMMAND_TAG) => Some("Setpoint sets this variable itself".to_owned()),
                         Some(_) => None,
@@ -360,7 +370,11 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostic
         },
         Type::Port => match scalar {
             // A reference may stand for it: what it comes to is checked later.
-            Some(text) if !text.is_empty() && words != "a boolean" => true,
+            Some(text) if text.contains("${") => true,
+            Some(text) if !text.is_empty() && words != "a boolean" => match text.parse::<Address>() {
+                Ok(_) => true,
+                Err(error) => wrong(value.span, format!("{}: {error}", quoted(text)), None),
+            },
             _ => expected("the number of a port, or a host with one", Some("such as 8080 or db:5432")),
         },
         Type::Ready => match &value.data {

@@ -54,7 +54,13 @@ pub(crate) fn wrong(node: &Node<'_>) -> Vec<WrongValue> {
                     format!("the number {text} is too large to be kept exactly"),
                     "put it in quotes: it is text then".to_owned(),
                 ),
-                (None, Ok(_)) => return Vec::new(),
+                (None, Ok(_)) => match number_elsewhere(text) {
+                    Some(number) => (
+                        format!("`{text}` may be meant as text or as a number"),
+                        format!("write {number}, or \"{text}\" with its quotes"),
+                    ),
+                    None => return Vec::new(),
+                },
             };
             vec![WrongValue { span: node.span, message, hint }]
         }
@@ -80,6 +86,20 @@ fn boolean_elsewhere(text: &str) -> Option<bool> {
         "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
         _ => None,
     }
+}
+
+/// What a number that is written to another base than ten means to those who read all of YAML.
+fn number_elsewhere(text: &str) -> Option<u64> {
+    let (prefix, digits) = text.split_at_checked(2)?;
+    let base = match prefix {
+        "0x" => 16,
+        "0o" => 8,
+        "0b" => 2,
+        _ => return None,
+    };
+    // The first may not be a sign.
+    let is_number = digits.starts_with(|first: char| first.is_digit(base));
+    is_number.then(|| u64::from_str_radix(digits, base).ok()).flatten()
 }
 
 #[derive(Debug, PartialEq, Eq)]

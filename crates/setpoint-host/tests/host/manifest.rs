@@ -210,7 +210,7 @@ fn attributes_are_whole_and_content_is_marked_as_many_lines() {
     let item = manifest.graph().item(&("file", "a").into()).unwrap();
     let attributes = attributes(item);
     let content = attributes.iter().find(|attribute| attribute.name == "content").unwrap();
-    assert!(content.multiline && content.value == "line\n".repeat(100));
+    assert!(content.line.is_some() && content.value == "line\n".repeat(100));
     assert_eq!(attributes.iter().find(|attribute| attribute.name == "mode").unwrap().value, "0600");
     assert!(
         item.attributes().iter().all(|attribute| !attribute.value.contains('\n')),

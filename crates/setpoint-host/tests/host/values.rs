@@ -80,6 +80,23 @@ fn a_word_that_others_read_as_a_boolean_is_refused_unless_it_is_in_quotes() {
 }
 
 #[test]
+fn a_number_to_another_base_is_refused_unless_it_is_in_quotes() {
+    for (written, number) in [("0x10", 16), ("0o17", 15), ("0b11", 3)] {
+        let error = is(
+            &with(&format!("a: {written}"), "x"),
+            &[],
+            &format!("`{written}` may be meant as text or as a number"),
+            &format!("write {number}, or \"{written}\""),
+        );
+        assert_eq!((error.line, error.column), (1, 13), "{error:?}");
+        assert_eq!(rendered(&with(&format!("a: '{written}'"), "{{ a }}"), &[]).unwrap(), written);
+    }
+    for text in ["0xfg", "0o8", "0x", "0x+1", "0755"] {
+        assert_eq!(rendered(&with(&format!("a: {text}"), "{{ a }}"), &[]).unwrap(), text);
+    }
+}
+
+#[test]
 fn a_value_that_is_set_is_of_the_kind_that_is_declared() {
     let yaml =
         with("on: true, port: 80, l: [1], m: {a: 1}", "{{ on|tojson }} {{ port }} {{ l|tojson }} {{ m.a }}");

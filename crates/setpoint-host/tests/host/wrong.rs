@@ -144,15 +144,114 @@ fn what_shows_that_a_process_is_ready_is_one_thing() {
 }
 
 #[test]
+fn all_that_is_wrong_with_the_readiness_of_a_process_is_said_at_once() {
+    let errors =
+        errors("processes:\n  a: {command: x, ready: {port: 99999, timeout: soon}, stop_timeout: later}\n");
+    let places: Vec<usize> = errors.iter().map(|error| error.column).collect();
+    assert_eq!(places, [33, 49, 70], "{errors:#?}");
+    assert!(errors[0].message.contains("a port is a number"), "{errors:#?}");
+    // What a reference stands for is known later.
+    is(
+        "values: {port: 99999}\nprocesses:\n  a: {command: x, ready: {port: '${values.port}'}}\n",
+        3,
+        33,
+        "\"99999\": a port is a number",
+        "",
+    );
+}
+
+#[test]
+fn what_the_system_would_cut_off_is_no_text_for_it() {
+    for yaml in [
+        "commands: {a: {apply: \"a\\0b\"}}\n",
+        "commands: {a: {apply: [a, \"b\\0\"]}}\n",
+        "commands: {a: {apply: x, env: {A: \"b\\0\"}}}\n",
+        "processes: {a: {command: \"a\\0b\"}}\n",
+        "processes: {a: {command: x, ready: {command: \"a\\0b\"}}}\n",
+        "symlinks: {a: {target: \"a\\0b\"}}\n",
+        "files: {a: {content: x, owner: \"a\\0b\"}}\n",
+        "values: {v: \"a\\0b\"}\ncommands: {a: {apply: 'echo ${values.v}'}}\n",
+    ] {
+        let found = one(yaml);
+        assert_eq!(
+            (found.2.as_str(), found.3.as_str()),
+            ("a NUL character can't be in here", "leave out the `\\0`"),
+            "{yaml}"
+        );
+    }
+    let found = one("commands: {a: {apply: x, env: {\"A\\0\": b}}}\n");
+    assert_eq!(found.2, "the name of a variable has no NUL character in it");
+    // What a file holds may be anything.
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("set.yaml"), "files: {a: {content: \"a\\0b\"}}\n").unwrap();
+    assert!(load(directory.path()).is_ok());
+}
+
+#[test]
+fn the_name_of_a_set_is_in_a_line() {
+    for name in ["\"a\\nb\"", "\"a\\e[1m\"", "\"a\\0\""] {
+        is(
+            &format!("name: {name}\nfiles: {{a: {{content: x}}}}\n"),
+            1,
+            7,
+            "`name` holds a character that can't be shown",
+            "",
+        );
+    }
+}
+
+#[test]
+fn what_is_said_and_empty_is_to_be_left_out_where_it_can_be() {
+    for field in ["name", "root"] {
+        is(&format!("{field}: ''\nfiles: {{}}\n"), 1, field.len() + 3, "is empty", "leave it out");
+        let found = one(&format!("{field}:\nfiles: {{}}\n"));
+        assert!(
+            found.2.contains("is text, and this is nothing") && found.3.contains("or leave it out"),
+            "{found:?}"
+        );
+    }
+    assert_eq!(one("files: {a: {content: }}\n").3, "write \"\" for an empty text");
+}
+
+#[test]
+fn a_reference_in_a_template_is_shown_with_its_file_and_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |file: &str, text: &str| fs::write(directory.path().join(file), text).unwrap();
+    write("set.yaml", "files:\n  a: {template_source: t}\n  b: {content: x}\n");
+    write("t", "one\n${file.c.path} ${values.port}\n\n${file.b.pth}\n${file.b\n");
+    let errors = load(directory.path()).unwrap_err();
+    let template = directory.path().join("t").display().to_string();
+    let messages: Vec<&str> =
+        errors.iter().map(|error| error.message.strip_prefix(&template).unwrap_or(&error.message)).collect();
+    assert_eq!(
+        messages,
+        [
+            ":2: there is no file `c`",
+            ":2: there is no value `port`",
+            ":4: a file has no `pth` to refer to",
+            ":5: this reference has no end",
+        ],
+        "{errors:#?}"
+    );
+    assert!(
+        errors.iter().all(|error| (error.line, error.column) == (2, 7 + "template_source: ".len())),
+        "{errors:#?}"
+    );
+}
+
+#[test]
 fn a_bad_mode_is_told_what_modes_look_like() {
     is("files:\n  a: {content: x, mode: rw-r--r--}\n", 2, 25, "octal digits", "");
     is("directories:\n  a: {mode: 0888}\n", 2, 13, "octal digits", "");
+    is("directories:\n  a: {mode: '17777'}\n", 2, 13, "with or without a 0 before them", "");
 }
 
 #[test]
 fn what_is_missing_is_named_with_its_meaning() {
-    is("symlinks:\n  a: {path: b}\n", 2, 3, "symlink.a has no `target`", "What it points to");
-    is("commands:\n  a:\n", 2, 3, "command.a has no `apply`", "Brings the state about");
+    is("symlinks:\n  a: {path: b}\n", 2, 3, "symlink.a has no `target`", "say `target`: What it points to");
+    is("commands:\n  a:\n", 2, 3, "command.a has no `apply`", "say `apply`: Brings the state about");
+    let check = "commands:\n  a: {check: test -e x}\n";
+    is(check, 2, 3, "command.a has no `apply`", "say `apply`: Brings the state about");
     is("files:\n  a: {mode: '0644'}\n", 2, 3, "file.a has none of `content`", "content: \"\"");
 }
 

@@ -31,6 +31,9 @@ struct Example(&'static str, &'static str);
 #[derive(Clone, Copy)]
 struct Exit(u8, &'static str);
 
+/// What holds for every command.
+const UNREAD: Exit = Exit(141, "Nobody reads its output any more.");
+
 /// A path, and what is there.
 #[derive(Clone, Copy)]
 struct File(&'static str, &'static str);
@@ -128,7 +131,7 @@ fn environment(command: &Command) -> String {
 
 fn own_sections(page: &Page) -> String {
     let mut text = ".SH \"EXIT STATUS\"\n".to_owned();
-    for Exit(code, meaning) in page.exit {
+    for Exit(code, meaning) in page.exit.iter().chain([&UNREAD]) {
         let _ = write!(text, ".TP\n\\fB{code}\\fR\n{}\n", roff(meaning));
     }
     text.push_str(".SH FILES\n");

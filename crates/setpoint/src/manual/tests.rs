@@ -30,6 +30,7 @@ fn every_command_has_a_page_with_exit_status_files_and_examples() {
             let own = below.split(".SH ").next().unwrap_or_default();
             assert!(own.trim().len() > 10, "setpoint {path}: nothing in {section}");
         }
+        assert!(page.contains(".TP\n\\fB141\\fR\nNobody reads its output any more."), "setpoint {path}");
         assert!(!page.contains('`') || !own_sections(page_of(&path).unwrap()).contains('`'), "{path}");
     }
 }

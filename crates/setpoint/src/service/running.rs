@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How often it gives one.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// A long-running command. Its state is told to systemd, where it runs as a service, and to those who ask.
+/// A long-running command. Its state is reported to systemd, where it runs as a service, and to those who ask.
 #[derive(Debug)]
 pub(crate) struct Running {
     command: Arc<Command>,

@@ -15,7 +15,8 @@ fn a_second_writer_is_refused_with_the_holders_process_id_and_readers_are_not() 
     watch.until("+ file/a created");
     let refused = sandbox.run(&["apply", "--yes"]);
     assert_eq!(refused.code(), 1);
-    let who = format!("is in use by process {} (setpoint watch)\nhint: wait for it", watch.child.id());
+    let who =
+        format!("is in use by process {} (setpoint watch)\nhint: `watch` brings about", watch.child.id());
     assert!(refused.err().contains(&who), "{}", refused.err());
     assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
     assert_eq!(sandbox.ok(&["state", "list"]), "file/a\n");

@@ -46,6 +46,8 @@ fn a_state_that_may_not_be_read_is_not_taken_for_none() {
             assert_eq!(ran.status.code(), Some(1), "{closed}, {args:?}: {}", text(&ran));
             assert!(text(&ran).contains("Permission denied"), "{closed}, {args:?}: {}", text(&ran));
             assert!(ran.stdout.is_empty(), "{closed}, {args:?}: {}", text(&ran));
+            let hint = "hint: run it as the user whose state that is";
+            assert!(text(&ran).contains(hint), "{closed}, {args:?}: {}", text(&ran));
         }
         fs::set_permissions(sandbox.path(closed), was).unwrap();
         assert_eq!(sandbox.read("f"), "x");

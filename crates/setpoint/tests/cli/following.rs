@@ -186,7 +186,7 @@ fn what_had_changed_is_looked_at_after_an_error_that_passes() {
     let args = ["watch", "--interval", "1h", "--state", "small/state"];
     let watching = sandbox.start(&args);
     eventually("that is saved", || {
-        sandbox.run(&["history", "--state", "small/state"]).out().contains("3 operations")
+        sandbox.run(&["history", "--state", "small/state"]).out().contains("3 created")
     });
     fill(&sandbox.path("small/filler"));
     // That an item has another name is saved before anything is read.

@@ -23,7 +23,7 @@ fn watch_saves_later_what_it_could_not_save_on_a_full_disk() {
     let state = &["--state", "small/state"][..];
     let mut watching = sandbox.start(&[&["watch"], state].concat());
     eventually("it is applied", || sandbox.path("f").exists());
-    eventually("that is saved", || sandbox.ok(&[&["history"], state].concat()).contains("1 operation"));
+    eventually("that is saved", || sandbox.ok(&[&["history"], state].concat()).contains("1 created"));
     // The disk is filled while an operation runs, so that it is done and can't be saved.
     sandbox.declare(
         "files:\n  f: {content: x}\ncommands:\n  fill: {check: test -e done, \
@@ -58,9 +58,7 @@ fn watch_says_that_the_journal_has_no_room_and_goes_on_when_it_has() {
     let (sandbox, _mounted) = with_small_state("files:\n  f: {content: x}\n");
     let state = &["--state", "small/state"][..];
     let mut watching = sandbox.start(&[&["watch"], state].concat());
-    eventually("that is saved", || {
-        sandbox.run(&[&["history"], state].concat()).out().contains("1 operation")
-    });
+    eventually("that is saved", || sandbox.run(&[&["history"], state].concat()).out().contains("1 created"));
     fill(&sandbox.path("small/filler"));
     sandbox.declare("files:\n  f: {content: x}\n  g: {content: x}\n");
     watching.until("it is tried again in");

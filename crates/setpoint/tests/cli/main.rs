@@ -77,6 +77,8 @@ mod service;
 #[path = "../shared/pages.rs"]
 mod shared;
 #[cfg(feature = "host")]
+mod shown;
+#[cfg(feature = "host")]
 mod theirs;
 #[cfg(feature = "host")]
 mod transcript;

@@ -76,14 +76,8 @@ fn the_history_tells_what_each_run_did() {
     sandbox.ok(&["destroy", "--yes"]);
     let history = sandbox.ok(&["history"]);
     let lines: Vec<&str> = history.lines().collect();
-    assert!(
-        lines[0].starts_with("   2  ") && lines[0].contains("destroy  done      2 operations"),
-        "{history}"
-    );
-    assert!(
-        lines[1].starts_with("   1  ") && lines[1].contains("apply    done      2 operations"),
-        "{history}"
-    );
+    assert!(lines[0].starts_with("   2  ") && lines[0].contains("destroy  done      2 deleted"), "{history}");
+    assert!(lines[1].starts_with("   1  ") && lines[1].contains("apply    done      2 created"), "{history}");
     let shown = sandbox.ok(&["show", "1"]);
     let lines: Vec<&str> = shown.lines().skip(1).filter(|line| line.starts_with("  + ")).collect();
     let reason = "it is intended and not there";
@@ -176,7 +170,7 @@ fn a_run_is_remembered_with_its_reasons_its_drift_and_its_differences() {
     assert!(!json.to_string().contains("hunter"), "{json}");
     sandbox.declare("files:\n  key: {content: hunter3, sensitive: true}\n");
     sandbox.ok(&["apply", "--yes"]);
-    assert!(sandbox.ok(&["history"]).lines().next().unwrap().contains(" 1 operation in "));
+    assert!(sandbox.ok(&["history"]).lines().next().unwrap().contains(" 1 deleted in "));
 }
 
 #[test]
@@ -220,7 +214,11 @@ fn hints_harm_nobody_who_follows_them() {
         again.err()
     );
     let named = sandbox.run(&["apply", "site.yaml"]);
-    assert!(named.err().contains("manifests are named with `-f FILE`"), "{}", named.err());
+    assert!(
+        named.err().contains("manifests are named with `-f`: `setpoint apply -f site.yaml`"),
+        "{}",
+        named.err()
+    );
     // A failed destroy is gone on with by another one.
     let sandbox = Sandbox::new("commands:\n  c: {apply: 'true', undo: 'false'}\n");
     sandbox.ok(&["apply", "--yes"]);

@@ -23,7 +23,7 @@ use super::set::{self, Scope, Set};
 use super::stop::Stop;
 use super::unreadable::{self, Readable, Unreadable};
 use crate::error::CliError;
-use crate::report::{Report, print, print_json};
+use crate::report::{Report, print, print_json, read_or_not};
 use crate::service::runtime;
 
 /// What was planned and what came of it, as data.
@@ -265,7 +265,9 @@ fn refresh_only(
         writer.save(current, None)?;
         let count = preview.drift.len();
         let items = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
-        show(&format!("{}: the state of {items} was taken over; the host was not changed.\n", set.name()))?;
+        let done =
+            format!("{}: the state of {items} was taken over; the host was not changed.\n", set.name());
+        read_or_not(show(&done))?;
     }
     Ok(Made { preview, done: None, left_over: Vec::new() })
 }
@@ -287,7 +289,8 @@ impl Made {
         if json {
             let failures =
                 done.iter().flat_map(|done| done.status.failures()).map(FailureView::from).collect();
-            print_json(&Applied { preview, run: done.as_ref().map(|done| &done.run), failures })?;
+            let shown = print_json(&Applied { preview, run: done.as_ref().map(|done| &done.run), failures });
+            if done.is_some() { read_or_not(shown)? } else { shown? }
         }
         self.result().map(|()| 0)
     }
@@ -357,7 +360,7 @@ impl PendingChange<'_> {
         let done = self.carry_out(&mut current, &preview)?;
         report_notices(host, self.report);
         if !self.json {
-            print(&format!("\n{}", run::summary(&done, &preview.plan)))?;
+            read_or_not(print(&format!("\n{}", run::summary(&done, &preview.plan))))?;
         }
         Ok(Made { preview, done: Some(done), left_over: self.left_over })
     }

@@ -31,7 +31,8 @@ pub(crate) fn more_lines(count: usize) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
     pub(crate) text: String,
-    pub(crate) multiline: bool,
+    /// The value in a line, where it is a text of many lines.
+    pub(crate) line: Option<String>,
 }
 
 /// The attributes that differ between two values of an item, or all of the only one.
@@ -51,9 +52,9 @@ fn all(item: Option<&ItemHandle>) -> Vec<WholeAttribute> {
 
 fn shown(attribute: &WholeAttribute) -> Value {
     if attribute.sensitive {
-        return Value { text: MASKED.to_owned(), multiline: false };
+        return Value { text: MASKED.to_owned(), line: None };
     }
-    Value { text: attribute.value.clone(), multiline: attribute.multiline }
+    Value { text: attribute.value.clone(), line: attribute.line.clone() }
 }
 
 impl ChangedAttribute {
@@ -61,15 +62,17 @@ impl ChangedAttribute {
     pub(crate) fn lines(&self) -> Vec<String> {
         let name = self.name;
         match (&self.old, &self.new) {
-            (Some(old), Some(new)) if old.multiline || new.multiline => {
-                let diff = TextDiff::from_lines(old.text.as_str(), new.text.as_str());
+            // Of two texts; anything else, such as one that is too long, is told by its size and its digest.
+            (Some(old), Some(new)) if old.is_multiline() && new.is_multiline() => {
+                let (old, new) = (old.visible(), new.visible());
+                let diff = TextDiff::from_lines(&*old, &*new);
                 let diff = diff.unified_diff().context_radius(2).to_string();
                 let mut lines = vec![format!("{name}:")];
                 lines.extend(diff.lines().map(|line| format!("  {line}")));
                 lines
             }
             (Some(old), Some(new)) => vec![format!("{name}: {} → {}", old.in_line(), new.in_line())],
-            (Some(old), None) if self.dropped && !old.multiline => {
+            (Some(old), None) if self.dropped && !old.is_multiline() => {
                 vec![format!("{name}: {} → not declared", old.in_line())]
             }
             (None, Some(only)) | (Some(only), None) => only.lines(name),
@@ -77,18 +80,39 @@ impl ChangedAttribute {
         }
     }
 
-    /// The same as data.
+    /// The same as data: two texts are whole, as is the only one. Beside a digest, a text is quoted, so that it is not taken for one.
     pub(crate) fn data(&self) -> AttributeChange {
-        let text = |value: &Option<Value>| value.as_ref().map(|value| value.text.clone());
-        AttributeChange { attribute: self.name.to_owned(), old: text(&self.old), new: text(&self.new) }
+        let (old, new) = (self.old.as_ref(), self.new.as_ref());
+        let is_mixed = old.zip(new).is_some_and(|(old, new)| old.is_multiline() != new.is_multiline());
+        let text = |value: &Value| if is_mixed { value.short() } else { &value.text }.to_owned();
+        AttributeChange { attribute: self.name.to_owned(), old: old.map(text), new: new.map(text) }
     }
 }
 
 impl Value {
-    /// The text as it may stand in a line: what would end the line is an escape.
+    fn is_multiline(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// The value in a line.
+    fn short(&self) -> &str {
+        self.line.as_deref().unwrap_or(&self.text)
+    }
+
+    /// The text of many lines, in which it can be seen where a line ends as on other systems.
+    fn visible(&self) -> Cow<'_, str> {
+        if self.text.contains('\r') {
+            Cow::Owned(self.text.replace('\r', "␍"))
+        } else {
+            Cow::Borrowed(&self.text)
+        }
+    }
+
+    /// The value as it may stand in a line: what would end the line is an escape.
     fn in_line(&self) -> Cow<'_, str> {
-        if !self.text.contains(char::is_control) {
-            return Cow::Borrowed(&self.text);
+        let text = self.short();
+        if !text.contains(char::is_control) {
+            return Cow::Borrowed(text);
         }
         let escaped = |character: char| {
             if character.is_control() {
@@ -97,16 +121,17 @@ impl Value {
                 character.to_string()
             }
         };
-        Cow::Owned(self.text.chars().map(escaped).collect())
+        Cow::Owned(text.chars().map(escaped).collect())
     }
 
     fn lines(&self, name: &str) -> Vec<String> {
-        if !self.multiline {
+        if !self.is_multiline() {
             return vec![format!("{name}: {}", self.in_line())];
         }
-        let count = self.text.lines().count();
+        let text = self.visible();
+        let count = text.lines().count();
         let mut lines = vec![format!("{name}:")];
-        lines.extend(self.text.lines().take(LINES_SHOWN).map(|line| format!("  | {line}")));
+        lines.extend(text.lines().take(LINES_SHOWN).map(|line| format!("  | {line}")));
         if count > LINES_SHOWN {
             lines.push(format!("  {}", more_lines(count - LINES_SHOWN)));
         }

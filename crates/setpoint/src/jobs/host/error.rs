@@ -1,16 +1,22 @@
 //! Why a command of a host failed.
 
+mod words;
+
 use std::io;
 use std::path::PathBuf;
 
-use serde::Serialize;
 use setpoint_engine::{EngineError, Operation, ReconcileError};
-use setpoint_graph::{GraphError, Item as _, ItemRef};
-use setpoint_host::{Diagnostic, Directory, HostError, Origin};
+use setpoint_graph::{GraphError, ItemRef};
+use setpoint_host::{Diagnostic, HostError, Origin};
 use setpoint_state::StateError;
 
 use super::moves::MoveConflict;
 use crate::error::{ErrorData, Reportable, reported_as};
+pub(super) use words::{DiagnosticView, nearest};
+use words::{
+    diagnostics, errors, keeping_hint, listed, meant, mend, no_plan, nothing_of, running, state_hint,
+    unprotect, were,
+};
 
 /// Why a command of a host failed.
 #[derive(Debug, thiserror::Error)]
@@ -200,6 +206,8 @@ pub(super) enum Error {
         path: PathBuf,
         /// Why.
         why: String,
+        /// What the system says, where it refused something.
+        system: Option<io::ErrorKind>,
     },
     /// An item that is to be made anew is none of those that a command is about.
     #[error("{0} is to be made anew, and is not among what `--target` names and what that needs")]
@@ -332,22 +340,19 @@ impl Reportable for Error {
 
     fn hint(&self) -> Option<&'static str> {
         match self {
+            Self::State(StateError::Locked { holder, .. }) if holder.ends_with("(setpoint watch)") => Some(
+                "`watch` brings about what the manifests say by itself; for anything else end it, by Ctrl-C or `systemctl stop`, and start it again then",
+            ),
             Self::State(StateError::Locked { .. }) => {
                 Some("wait for it to end, or let this command wait with `--lock-timeout 1m`")
             }
             Self::State(StateError::OtherSet { .. }) => {
                 Some("name another directory with `--state`, or give the manifests their old `name` back")
             }
-            Self::State(StateError::File { source, .. })
-                if matches!(source.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) =>
-            {
-                Some(
-                    "what is remembered is kept in a directory: name another one with `--state`, or move what is there away",
-                )
+            Self::State(error @ (StateError::Database { .. } | StateError::File { .. })) => {
+                Some(state_hint(error.system_error()))
             }
-            Self::State(StateError::Database { .. } | StateError::File { .. }) | Self::Journal(_) => Some(
-                "see that the disk has room and that you may write there; nothing that was remembered is lost",
-            ),
+            Self::Journal(_) => Some(state_hint(None)),
             Self::State(StateError::Unreadable { .. }) => Some(
                 "this is a mistake in Setpoint: nothing was changed; `setpoint apply` goes on from what is remembered",
             ),
@@ -419,12 +424,7 @@ impl Reportable for Error {
             Self::ChangedMeanwhile(_) => Some("start it again, and look at what it shows then"),
             Self::NotTargeted(_) => Some("name it with `--target` as well"),
             Self::NoSuchRun(_) => Some("`setpoint history` lists the runs"),
-            Self::PlanFile { .. } => {
-                Some("a plan is what `setpoint plan --out FILE` wrote; manifests are named with `-f FILE`")
-            }
-            Self::PlanNotKept { .. } => {
-                Some("name a file that is not there yet, in a directory that is and that you may write to")
-            }
+            Self::PlanNotKept { system, .. } => Some(keeping_hint(*system)),
             Self::NotKept(_) => Some("`setpoint state kept` lists the names of what is kept"),
             Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
             Self::Directory { .. } => Some("name a directory that you may write to"),
@@ -443,6 +443,7 @@ impl Reportable for Error {
         match self {
             Self::Incomplete { command, failed, .. } => Some(mend(command, failed)),
             Self::Protected(items) => Some(unprotect(items)),
+            Self::PlanFile { path, .. } => Some(no_plan(path)),
             _ => None,
         }
     }
@@ -473,127 +474,5 @@ impl Reportable for Error {
         let Self::Manifest(wrong) = self else { return None };
         let diagnostics = wrong.iter().map(|wrong| serde_json::json!(DiagnosticView::from(wrong)));
         Some(ErrorData { message: errors(wrong.len()), diagnostics: diagnostics.collect() })
-    }
-}
-
-/// One error of a manifest as data.
-#[derive(Debug, Serialize)]
-pub(super) struct DiagnosticView<'a> {
-    file: String,
-    line: usize,
-    column: usize,
-    text: &'a str,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a str>,
-}
-
-impl<'a> From<&'a Diagnostic> for DiagnosticView<'a> {
-    fn from(diagnostic: &'a Diagnostic) -> Self {
-        Self {
-            file: diagnostic.file.display().to_string(),
-            line: diagnostic.line,
-            column: diagnostic.column,
-            text: &diagnostic.text,
-            message: &diagnostic.message,
-            hint: diagnostic.hint.as_deref(),
-        }
-    }
-}
-
-/// What someone who named an unknown item probably meant.
-pub(super) fn nearest<'a>(item: &ItemRef, known: impl IntoIterator<Item = &'a ItemRef>) -> Option<ItemRef> {
-    let written = item.to_string();
-    let scored = known.into_iter().map(|known| {
-        let known_text = known.to_string();
-        // A plural, or no kind at all, is a usual slip.
-        let same_name = known.name() == item.name() || known.name().as_str() == written;
-        let distance = strsim::damerau_levenshtein(&written, &known_text);
-        (if same_name { distance.min(1) } else { distance }, known)
-    });
-    let (distance, nearest) = scored.min()?;
-    (distance <= 1 + written.chars().count() / 4).then(|| nearest.clone())
-}
-
-fn meant(item: Option<&ItemRef>) -> String {
-    item.map_or_else(String::new, |item| format!("; did you mean {}?", written(item)))
-}
-
-/// An item as a command line and a manifest have it.
-fn written(item: &ItemRef) -> String {
-    format!("{}.{}", item.kind(), item.name())
-}
-
-/// What to do after a run that did not do all.
-fn mend(command: &str, failed: &[(ItemRef, Operation)]) -> String {
-    let again = if command == "destroy" { command } else { "apply" };
-    let Some((item, _)) = failed.first() else { return format!("run `setpoint {again}` again to go on") };
-    let item = written(item);
-    let kept = failed
-        .iter()
-        .filter(|(item, operation)| *operation == Operation::Delete && *item.kind() == Directory::KIND);
-    let kept: Vec<String> = kept.map(|(item, _)| written(item)).collect();
-    let stays = if kept.is_empty() {
-        String::new()
-    } else {
-        format!(
-            "; a directory that is to stay with what it holds is forgotten with `setpoint state rm {}`",
-            kept.join(" ")
-        )
-    };
-    format!(
-        "`setpoint explain {item}` says why an item is as it is; mend what failed and run `setpoint {again}` again{stays}"
-    )
-}
-
-/// How protected items can go: each by its declaration, or, without one, in the state.
-fn unprotect(items: &[(ItemRef, bool)]) -> String {
-    let (declared, remembered): (Vec<_>, Vec<_>) = items.iter().partition(|(_, is_declared)| *is_declared);
-    let names = |items: Vec<&(ItemRef, bool)>| {
-        items.into_iter().map(|(item, _)| written(item)).collect::<Vec<_>>().join(" ")
-    };
-    let mut ways = Vec::new();
-    if !declared.is_empty() {
-        ways.push(format!("declare {} without `prevent_destroy` first", names(declared)));
-    }
-    if !remembered.is_empty() {
-        ways.push(format!("say `setpoint state unprotect {}`", names(remembered)));
-    }
-    format!("if they may go, {}", ways.join(", and "))
-}
-
-/// What manifests declare of what is there.
-fn nothing_of(declared: usize) -> &'static str {
-    if declared == 0 {
-        "the manifests declare nothing any more"
-    } else {
-        "the manifests declare nothing of what is there"
-    }
-}
-
-fn were(items: usize) -> String {
-    if items == 1 { "is 1 item".to_owned() } else { format!("are {items} items") }
-}
-
-fn running(items: &[ItemRef]) -> String {
-    format!("{} {} running", listed(items), if items.len() == 1 { "is" } else { "are" })
-}
-
-fn listed<'a>(items: impl IntoIterator<Item = &'a ItemRef>) -> String {
-    items.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// Diagnostics one after the other, and how many there are.
-fn diagnostics(diagnostics: &[Diagnostic]) -> String {
-    let mut text: Vec<String> = diagnostics.iter().map(|diagnostic| format!("{diagnostic}\n")).collect();
-    text.push(format!("error: {}", errors(diagnostics.len())));
-    text.join("\n")
-}
-
-/// How many errors manifests have, in a sentence.
-fn errors(count: usize) -> String {
-    match count {
-        1 => "the manifest has 1 error, and nothing was changed".to_owned(),
-        count => format!("the manifests have {count} errors, and nothing was changed"),
     }
 }

@@ -11,9 +11,9 @@ use setpoint_graph::{Graph, ItemHandle, ItemRef};
 use setpoint_host::{Because, Command, Directory, Process, RootPath, Started, path_of, registry};
 
 use super::args::ExplainArgs;
-use super::progress;
 use super::set::{self, Set, is_adopted};
 use super::unreadable::{self, Readable, Unreadable};
+use super::{preview, progress, protect};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 use crate::service::runtime;
@@ -26,6 +26,9 @@ struct Explained {
     declared_in: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     adopted: bool,
+    /// Whether no plan may delete it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    protected: bool,
     /// Why it can't be read: what is known of it is then from when it could be.
     #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<String>,
@@ -99,14 +102,21 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
         .ok_or_else(|| set::no_such_item(item, set.intended(), &snapshot.graph))?;
     let is_watched = set.state.holder().is_some_and(|holder| holder.is_command("watch"));
     if !is_watched {
-        explanation = explanation.retried_by("setpoint apply");
+        explanation = explanation.retried_by("setpoint apply", "setpoint destroy");
     }
     let (current, intended, all) = (&snapshot.graph, Some(Cow::Borrowed(set.intended())), Selection::all());
     let readable = unreadable::leave(&engine, current, intended, all, &unreadable::errors(&refreshed))?;
     leave_unreadable(&mut explanation, &readable);
+    let now = Timestamp::now();
+    let plan = engine.plan(Some(current), readable.intended.as_deref(), &readable.selection, now)?;
+    let refused = preview::refuse(&plan, &host, &set.manifest, current, readable.intended.as_deref());
+    if let Err(error) = refused {
+        leave_refused(&mut explanation, &error);
+    }
     let declared = set.manifest.declared(item);
     let declared_in = declared.map(|declared| format!("{}:{}", declared.file.display(), declared.line));
     let adopted = is_adopted(&snapshot.graph, item);
+    let protected = protect::is_protected(&set.manifest, current, item);
     let mut text = explanation.to_string();
     let unreadable = refreshed.unreadable.iter().find(|(unreadable, _)| unreadable == item);
     let unreadable = unreadable.map(|(_, why)| why.to_string());
@@ -131,6 +141,7 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
             name,
             declared_in,
             adopted,
+            protected,
             unreadable,
             explanation,
             pid,
@@ -153,7 +164,12 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
         None => writeln!(text, "  it is not declared"),
     };
     if adopted {
-        text.push_str("  it was there before Setpoint, and stays when it is not declared any more\n");
+        let put_back = preview::put_back(&host, current, item).is_some();
+        let then = if put_back { "what it was then is put back" } else { "stays" };
+        let _ = writeln!(text, "  it was there before Setpoint, and {then} when it is not declared any more");
+    }
+    if protected {
+        text.push_str("  it is protected by `prevent_destroy`: a plan that deletes it is refused\n");
     }
     if let Some(pid) = pid {
         let _ = writeln!(text, "  it runs as process {pid}");
@@ -199,6 +215,18 @@ fn leave_unreadable(explanation: &mut Explanation, readable: &Readable<'_>) {
                     .push(format!("it is left as it is, as {kind}/{name} can't be read: {error}"));
             }
         }
+    }
+}
+
+/// Says that nothing is done, where something should be, as the plan as a whole is refused.
+fn leave_refused(explanation: &mut Explanation, why: &CliError) {
+    let causes = &mut explanation.causes;
+    let steps = causes.iter_mut().filter_map(|cause| cause.next.take()).count();
+    if steps > 0
+        && let Some(cause) = causes.first_mut()
+    {
+        let hint = why.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+        cause.left_because.push(format!("the next run is refused as a whole: {why}{hint}"));
     }
 }
 

@@ -1,5 +1,6 @@
 //! `setpoint history` and `setpoint show`: what the runs did.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use setpoint_engine::Operation;
@@ -84,21 +85,48 @@ pub(crate) fn show(args: &ShowArgs, report: Report) -> Result<u8, CliError> {
 }
 
 fn headline(run: &Run) -> String {
-    let failed = run.entries.iter().filter(|entry| entry.error.is_some()).count();
     // Nobody knows when the process of a lost one ended.
     let took = match run.outcome {
         RunOutcome::Lost => String::new(),
         _ => format!(" in {}", super::run::time(run.took())),
     };
-    let failed = if failed == 0 { String::new() } else { format!(", {failed} of them failed") };
     format!(
-        "{:>4}  {:.0}  {:<8} {:<9} {}{failed}{took}",
+        "{:>4}  {:.0}  {:<8} {:<9} {}{took}",
         run.number,
         run.started,
         run.command,
         run.outcome.to_string(),
-        operations(run.entries.len()),
+        outcomes(&run.entries),
     )
+}
+
+/// What became of the items of a run, counted, in the words in which the run itself said it.
+fn outcomes(entries: &[RunEntry]) -> String {
+    let mut by_item: BTreeMap<(&str, &str), Vec<&RunEntry>> = BTreeMap::new();
+    for entry in entries {
+        by_item.entry((&entry.kind, &entry.name)).or_default().push(entry);
+    }
+    let words = by_item.values().filter_map(|entries| {
+        let (last, earlier) = entries.split_last()?;
+        let was_deleted = earlier.iter().any(|entry| entry.operation == Operation::Delete);
+        Some(match last.operation {
+            _ if last.error.is_some() => "failed",
+            _ if last.ended.is_none() => "cut off",
+            Operation::Create if was_deleted => "made anew",
+            Operation::Create if last.adopted => "adopted",
+            Operation::Create => "created",
+            Operation::Modify => "modified",
+            Operation::Delete if last.adopted => "released",
+            Operation::Delete => "deleted",
+        })
+    });
+    let words: Vec<&str> = words.collect();
+    let all = ["created", "adopted", "modified", "made anew", "deleted", "released", "failed", "cut off"]
+        .into_iter();
+    let counts = all.map(|word| (words.iter().filter(|other| **other == word).count(), word));
+    let counts: Vec<String> =
+        counts.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    if counts.is_empty() { "nothing done".to_owned() } else { counts.join(", ") }
 }
 
 pub(crate) fn operations(count: usize) -> String {

@@ -79,25 +79,23 @@ impl PlanFile {
 
     /// Writes it so that only its owner can read it: differences of contents are in it.
     pub(crate) fn write(&self, path: &Path) -> Result<(), CliError> {
-        let failed = |why: &dyn std::fmt::Display| Error::PlanNotKept {
-            path: path.to_path_buf(),
-            why: why.to_string(),
-        };
+        let failed = |why: String, system| Error::PlanNotKept { path: path.to_path_buf(), why, system };
         if path.exists() && Self::read(path).is_err() {
-            return Err(failed(&"there is something else, which is not replaced").into());
+            return Err(failed("there is something else, which is not replaced".to_owned(), None).into());
         }
-        let bytes = serde_json::to_vec(self).map_err(|error| failed(&error))?;
+        let bytes = serde_json::to_vec(self).map_err(|error| CliError::Output(error.into()))?;
         // A name that nobody can know, in the same folder; it is the owner's alone from the first instant.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if !folder.is_dir() {
-            return Err(failed(&format!("there is no directory {}", folder.display())).into());
+            return Err(failed(format!("there is no directory {}", folder.display()), None).into());
         }
         let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
             file.write_all(&bytes)?;
             file.persist(path).map_err(|error| error.error)
         });
         // The temporary name says nothing to anybody.
-        written.map(drop).map_err(|error| failed(&io::Error::from(error.kind())).into())
+        let why = |error: io::Error| failed(io::Error::from(error.kind()).to_string(), Some(error.kind()));
+        written.map(drop).map_err(|error| why(error).into())
     }
 
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
@@ -108,7 +106,7 @@ impl PlanFile {
             return Err(failed("it is no plan".to_owned()).into());
         }
         let bytes = fs::read(path).map_err(|error| failed(error.to_string()))?;
-        let wrong = |error: serde_json::Error| failed(format!("it is no plan: {error}"));
+        let wrong = |_: serde_json::Error| failed("it is no plan".to_owned());
         let Format { format } = serde_json::from_slice(&bytes).map_err(wrong)?;
         if format != FORMAT {
             return Err(failed(format!("it has the format {format}, this version knows {FORMAT}")).into());

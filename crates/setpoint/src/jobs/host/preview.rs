@@ -128,8 +128,7 @@ pub(crate) async fn preview(
     // What was made here has left by then; only an original that is put back is taken over.
     let leaves =
         |existing: &Existing| ours.get(existing.path.as_str()).is_some_and(|item| !is_adopted(current, item));
-    complete(&mut plan, current, intended);
-    let mut theirs = released(&mut plan, host, current);
+    let mut theirs = complete(&mut plan, host, current, intended);
     let (mut warnings, mut taken_over) = (Vec::new(), Vec::new());
     for operation in &mut plan.operations {
         let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
@@ -183,30 +182,41 @@ pub(crate) async fn preview(
     if manifest.is_empty() && intended.is_some() && *selection == Selection::All && !plan.is_empty() {
         warnings.push(String::from("the manifests declare nothing: everything goes"));
     }
-    protect::check(manifest, current, &plan)?;
-    moves::check_state(&plan, current, intended, host)?;
+    refuse(&plan, host, manifest, current, intended)?;
     let ends = protect::changes(manifest, current).into_iter().filter(|(_, protected)| !protected);
     warnings.extend(ends.map(|(item, _)| {
         format!("{item} is not protected any more: it is declared without `prevent_destroy`")
     }));
-    if let Some(intended) = intended {
-        moves::check(current, intended)?;
-    }
     let drift = refreshed.drifted.iter().map(DriftView::from).collect();
     Ok(Preview { drift, warnings, plan, unreadable: Vec::new(), renamed: Vec::new(), theirs })
 }
 
+/// Refuses a plan that would delete what is protected, or in which something moves that can't.
+pub(crate) fn refuse(
+    plan: &Plan,
+    host: &Host,
+    manifest: &Manifest,
+    current: &CurrentGraph,
+    intended: Option<&Graph>,
+) -> Result<(), CliError> {
+    protect::check(manifest, current, plan)?;
+    moves::check_state(plan, current, intended, host)?;
+    intended.map_or(Ok(()), |intended| moves::check(current, intended))
+}
+
 /// Completes a plan with what people want to know: what the engine shows of an item is on one line; here content is whole,
-/// secrets are masked, and it is said what a deletion does.
-pub(crate) fn complete(plan: &mut Plan, current: &CurrentGraph, intended: Option<&Graph>) {
+/// secrets are masked, and it is said what a deletion does. Returns what is put back by releases.
+fn complete(plan: &mut Plan, host: &Host, current: &CurrentGraph, intended: Option<&Graph>) -> TheirChanges {
+    let mut theirs = TheirChanges::default();
     for operation in &mut plan.operations {
         let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
         let new = intended.and_then(|graph| graph.item(&item));
         let changes = operation_changes(operation.action, current.item(&item), new);
         operation.detail = changes.iter().map(ChangedAttribute::data).collect();
         let is_deletion = operation.action == Action::Delete && !operation.temporary;
+        let put_back = if is_deletion { put_back(host, current, &item) } else { None };
         let effect = match is_deletion {
-            true => deletion_effect(current, &item),
+            true => deletion_effect(current, &item, put_back.is_some()),
             false if operation.temporary && *item.kind() == Command::KIND => {
                 Some("it is applied again, and nothing is undone")
             }
@@ -218,8 +228,22 @@ pub(crate) fn complete(plan: &mut Plan, current: &CurrentGraph, intended: Option
         if is_deletion && is_adopted(current, &item) {
             operation.code = Some(ReasonCode::Released);
         }
+        if let Some(original) = put_back {
+            let is = current.item(&item);
+            let mut shown = deletion(is);
+            shown.extend(self::changes(is, Some(&original)));
+            theirs.insert(operation, shown);
+        }
     }
     plan.recount();
+    theirs
+}
+
+/// What is put back in the place of an item when it is released; none if it stays as it is.
+pub(crate) fn put_back(host: &Host, current: &CurrentGraph, item: &ItemRef) -> Option<ItemHandle> {
+    let (is, state) = (current.item(item)?, current.state(item)?);
+    let original = host.released(is, state)?;
+    (!is_there(current, item) || !changes(Some(is), Some(&original)).is_empty()).then_some(original)
 }
 
 /// What an operation changes about its item.
@@ -242,26 +266,14 @@ fn deletion(old: Option<&ItemHandle>) -> Vec<ChangedAttribute> {
     shown
 }
 
-/// Adds to releases what is put back.
-fn released(plan: &mut Plan, host: &Host, current: &CurrentGraph) -> TheirChanges {
-    let mut theirs = TheirChanges::default();
-    let releases = plan.operations.iter_mut().filter(|one| one.code == Some(ReasonCode::Released));
-    for operation in releases {
-        let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
-        let (Some(is), Some(state)) = (current.item(&item), current.state(&item)) else { continue };
-        if let Some(original) = host.released(is, state) {
-            let mut shown = deletion(Some(is));
-            shown.extend(changes(Some(is), Some(&original)));
-            theirs.insert(operation, shown);
-        }
-    }
-    theirs
-}
-
 /// What a deletion does beside making Setpoint forget the item, where that is not what one would expect.
-fn deletion_effect(current: &CurrentGraph, item: &ItemRef) -> Option<&'static str> {
+fn deletion_effect(current: &CurrentGraph, item: &ItemRef, is_put_back: bool) -> Option<&'static str> {
     if is_adopted(current, item) {
-        return Some("it was there before Setpoint, and stays");
+        return Some(if is_put_back {
+            "it was there before Setpoint, and what it was then is put back"
+        } else {
+            "it was there before Setpoint, and stays"
+        });
     }
     let command = current.item(item).and_then(|item| item.get::<Command>());
     let undo = &command?.undo;

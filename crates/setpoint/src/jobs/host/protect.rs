@@ -47,7 +47,8 @@ pub(crate) fn check(manifest: &Manifest, current: &CurrentGraph, plan: &Plan) ->
     if protected.is_empty() { Ok(()) } else { Err(Error::Protected(protected).into()) }
 }
 
-fn is_protected(manifest: &Manifest, current: &CurrentGraph, item: &ItemRef) -> bool {
+/// Returns whether an item may not be deleted, by its declaration or, without one, by what is remembered.
+pub(crate) fn is_protected(manifest: &Manifest, current: &CurrentGraph, item: &ItemRef) -> bool {
     match manifest.declared(item) {
         Some(declared) => declared.prevent_destroy,
         None => current.state(item).is_some_and(ItemState::is_protected),

@@ -98,8 +98,13 @@ impl Set {
     pub(crate) fn lock(&self, command: &str, lock: LockArgs) -> Result<(Writer, CurrentGraph), CliError> {
         let (writer, current) = lock_state(&self.state, self.name(), command, lock)?;
         let root = RootIdentity::of(self.manifest.root())?;
-        root.check(writer.location().as_deref(), &current)?;
+        let before = writer.location();
+        root.check(before.as_deref(), &current)?;
         writer.set_location(root.text());
+        if before.is_some_and(|before| before != root.text()) && !writer.has_unsaved_runs() {
+            // The same directory by another name, which later refusals are to say. Where that fails, the next command saves it.
+            let _ = writer.save(&current, None);
+        }
         Ok((writer, current))
     }
 

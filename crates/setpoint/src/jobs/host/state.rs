@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use setpoint_engine::{CurrentGraph, Engine, ItemState, Presence, Selection};
+use setpoint_engine::{CurrentGraph, Engine, ItemState, Observed, Presence, Reading, Selection};
 use setpoint_graph::{ItemRef, Node, SubgraphPath};
 use setpoint_host::{
     Host, HostOptions, Started, attributes, item_types, may_be_set_aside, path_of, registry,
@@ -27,7 +27,7 @@ use super::set::{
     Set, is_adopted, is_there, lock_state, not_remembered, report_damage, runtime_directory, state_of,
 };
 use crate::error::CliError;
-use crate::report::{Report, print, print_json};
+use crate::report::{Report, print, print_json, read_or_not};
 use crate::service::runtime;
 
 /// One item as the list shows it.
@@ -193,7 +193,8 @@ fn remove(
     writer.save(&graph, None)?;
     for (item, aside) in forgotten {
         let aside = aside.map(|path| format!(", also what was set aside at {}", path.display()));
-        print(&format!("{item} is forgotten; what is on the host stays{}.\n", aside.unwrap_or_default()))?;
+        let aside = aside.unwrap_or_default();
+        read_or_not(print(&format!("{item} is forgotten; what is on the host stays{aside}.\n")))?;
     }
     Ok(0)
 }
@@ -263,7 +264,7 @@ fn rename(
     }
     rename::rename(&mut graph, from, to)?;
     writer.save(&graph, None)?;
-    print(&format!("{from} is remembered as {to}.\n"))?;
+    read_or_not(print(&format!("{from} is remembered as {to}.\n")))?;
     Ok(0)
 }
 
@@ -288,7 +289,7 @@ fn unprotect(items: &[ItemRef], args: &PathArgs, lock: LockArgs, report: Report)
     }
     writer.save(&graph, None)?;
     for item in items {
-        print(&format!("{item} may be deleted from now on.\n"))?;
+        read_or_not(print(&format!("{item} may be deleted from now on.\n")))?;
     }
     Ok(0)
 }
@@ -351,12 +352,19 @@ fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> 
         graph.put_item_with_state(&SubgraphPath::root(), declared.clone(), state)?;
     }
     let wanted = Selection::items(items.iter().cloned());
-    let refreshed = runtime()?.block_on(engine.refresh(&mut graph, &wanted));
-    if let Some((item, why)) = refreshed.unreadable.first() {
-        return Err(Error::Unreadable(vec![format!("{item}: {why}")]).into());
-    }
-    if let Some(gone) = refreshed.drifted.iter().find(|drifted| drifted.found.is_none()) {
-        return Err(Error::NotThere(gone.item.clone()).into());
+    let readings = runtime()?.block_on(engine.read_items(engine.readable(&graph, &wanted)));
+    let mut differs = false;
+    for Reading { was, observed } in readings {
+        let item = was.reference();
+        let found = match observed {
+            Err(why) => return Err(Error::Unreadable(vec![format!("{item}: {why}")]).into()),
+            Ok(Observed::Absent) => return Err(Error::NotThere(item.clone()).into()),
+            Ok(Observed::Unsupported) => continue,
+            Ok(Observed::Present(found)) => found,
+        };
+        // It was like this before, so that nobody has changed it.
+        differs |= found != was;
+        graph.put_item(found)?;
     }
     for item in items {
         let (declared, slot) = (set.intended().item(item), graph.slot_of(item));
@@ -371,9 +379,9 @@ fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> 
     host.settle(&mut graph);
     writer.save(&graph, None)?;
     for item in items {
-        print(&format!("{item} is looked after from now on.\n"))?;
+        read_or_not(print(&format!("{item} is looked after from now on.\n")))?;
     }
-    if !refreshed.drifted.is_empty() {
+    if differs {
         report.info("Some are not as declared; `setpoint plan` shows what `setpoint apply` would change.");
     }
     Ok(0)

@@ -53,7 +53,7 @@ use meanwhile::Meanwhile;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 /// How long what still reads, or runs for that, has to end.
 const TIME_TO_END: Duration = Duration::from_secs(5);
-/// So often in a row a pass that only reports may find that somebody has written the state meanwhile, before it reports all the same.
+/// The most passes in a row that find the state written by somebody else meanwhile, before one reports all the same.
 const MOST_OVERTAKEN: u32 = 10;
 
 pub(crate) fn run(args: &WatchArgs, report: Report) -> Result<u8, CliError> {
@@ -87,7 +87,7 @@ impl Pauses {
     }
 }
 
-/// Repairs what differs, or reports it, for ever. What it starts may open so many files.
+/// Repairs what differs, or reports it, for ever. `open_files` limits how many files its processes may open; none for no change.
 async fn watch(set: Set, args: &WatchArgs, open_files: Option<u64>, report: Report) -> Result<u8, CliError> {
     let events = EventWriter::new(args.json);
     let mut watch = WatchLoop::new(set, args, events, report)?;
@@ -288,9 +288,9 @@ impl WatchLoop {
 
     /// What is not as it should be after a pass, in a line.
     fn trouble(&self, passed: &Passed) -> Option<&str> {
-        let said = [&self.wrong, &self.refused].into_iter().find(|why| !why.is_empty());
+        let reported = [&self.wrong, &self.refused].into_iter().find(|why| !why.is_empty());
         let failed = matches!(passed, Passed::Read { retry: Some(_) }).then_some(&self.status);
-        said.or(failed).map(|why| why.lines().next().unwrap_or_default())
+        reported.or(failed).map(|why| why.lines().next().unwrap_or_default())
     }
 
     /// Reads what may have changed, and puts it right or reports it. Where it was asked to stop meanwhile, nothing more is begun.
@@ -480,7 +480,7 @@ impl WatchLoop {
         }
         let why = error.to_string();
         if why != self.refused {
-            self.events.refused(&why)?;
+            self.events.refused(&error, matches!(self.mode, Mode::Reconcile(_)))?;
             self.status.clone_from(&why);
             self.refused = why;
         }

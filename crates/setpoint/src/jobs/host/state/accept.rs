@@ -15,7 +15,7 @@ use super::super::progress::name_slow_checks;
 use super::super::root::RootIdentity;
 use super::super::set::{Set, is_there, lock_state, not_remembered};
 use crate::error::CliError;
-use crate::report::{Report, print};
+use crate::report::{Report, print, read_or_not};
 use crate::service::runtime;
 
 pub(super) fn accept(
@@ -52,7 +52,7 @@ pub(super) fn accept(
         } else {
             ""
         };
-        print(&format!("{item} is looked after where it is now{how}.\n"))?;
+        read_or_not(print(&format!("{item} is looked after where it is now{how}.\n")))?;
     }
     Ok(0)
 }
@@ -87,11 +87,12 @@ pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs, report: Rep
     keep(&host, &mut graph, &all, &refreshed)?;
     writer.set_location(root.text());
     writer.save(&graph, None)?;
-    print(&format!("{}: everything is in {} now.\n", set.name(), set.manifest.root().display()))?;
+    let done = format!("{}: everything is in {} now.\n", set.name(), set.manifest.root().display());
+    read_or_not(print(&done))?;
     if !missing.is_empty() {
-        print(
+        read_or_not(print(
             "Some of it is not there, or not as it was; `setpoint plan` shows what `setpoint apply` would do.\n",
-        )?;
+        ))?;
     }
     Ok(0)
 }

@@ -79,6 +79,8 @@ enum Event<'a> {
     },
     Refused {
         message: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hint: Option<&'a str>,
     },
     Unreadable {
         kind: &'a str,
@@ -160,9 +162,19 @@ impl EventWriter {
         })
     }
 
-    pub(super) fn refused(self, message: &str) -> Result<(), CliError> {
-        self.write(Event::Refused { message }, || {
-            format!("{message}\nnothing is changed until this is mended")
+    /// Writes why nothing is done. Whoever holds the state keeps others from mending it.
+    pub(super) fn refused(self, error: &CliError, holds_state: bool) -> Result<(), CliError> {
+        let (message, mut hint) = (error.to_string(), error.hint());
+        if holds_state
+            && let Some(hint) = &mut hint
+            && hint.contains("`setpoint state ")
+        {
+            hint.to_mut().push_str("; `setpoint state` can be used while this `watch` does not run");
+        }
+        let hint = hint.as_deref();
+        self.write(Event::Refused { message: &message, hint }, || {
+            let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+            format!("{message}{hint}\nnothing is changed until this is mended")
         })
     }
 
