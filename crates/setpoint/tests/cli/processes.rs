@@ -371,3 +371,36 @@ fn the_host_of_a_port_is_found_by_the_hosts_file_whatever_the_name_service_switc
     let unknown = sandbox.run(&["apply", "--yes"]);
     assert!(unknown.out().contains("/etc/hosts does not list \"db.setpoint.test\""), "{}", unknown.out());
 }
+
+#[test]
+fn a_process_that_is_cancelled_while_it_gets_ready_is_ended_and_that_is_said() {
+    let sandbox = Processes::new(
+        "processes:\n  web: {command: 'echo $$ >> pids; exec sleep 600', ready: {file: never, timeout: 10m}}\n",
+    );
+    let mut apply = sandbox.start(&["apply", "--yes"]);
+    let pid = sandbox.pids(1)[0];
+    apply.signal(Signal::SIGINT);
+    apply.until("Once more cancels it");
+    apply.signal(Signal::SIGINT);
+    assert_eq!(apply.wait(), 1);
+    let said = "cancelled while the process was starting, and it was ended";
+    assert!(apply.log().contains(said), "{}", apply.log());
+    assert_eq!(is_running(pid), Some(false), "{}", apply.log());
+}
+
+#[test]
+fn what_a_process_writes_is_not_added_to_other_names_of_its_log() {
+    let sandbox = Processes::new(
+        "processes:\n  web: {command: 'echo $$ >> pids; echo started; exec sleep 600', log: web.log}\n",
+    );
+    sandbox.ok(&["apply", "--yes"]);
+    eventually("it writes", || sandbox.read("web.log") == "started\n");
+    sandbox.write("mine", "mine\n");
+    fs::remove_file(sandbox.path("web.log")).unwrap();
+    fs::hard_link(sandbox.path("mine"), sandbox.path("web.log")).unwrap();
+    let applied = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(applied.code(), 0, "{}{}", applied.out(), applied.err());
+    eventually("it writes again", || sandbox.read("web.log") == "mine\nstarted\n");
+    assert_eq!(sandbox.read("mine"), "mine\n");
+    assert!(applied.err().contains("web.log has another name, a hard link"), "{}", applied.err());
+}
