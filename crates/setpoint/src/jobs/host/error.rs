@@ -345,6 +345,9 @@ impl Reportable for Error {
                     "what is remembered is kept in a directory: name another one with `--state`, or move what is there away",
                 )
             }
+            Self::State(StateError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Some("put the directory back, and run it again: what it held is what is remembered")
+            }
             Self::State(StateError::Database { .. } | StateError::File { .. }) | Self::Journal(_) => Some(
                 "see that the disk has room and that you may write there; nothing that was remembered is lost",
             ),
