@@ -287,14 +287,18 @@ fn a_log_that_was_moved_is_said_where_its_process_is_to_be_started_again() {
 
 #[test]
 fn the_end_of_a_process_is_reported_also_where_nothing_may_be_done() {
-    let sandbox =
-        Processes::new("root: root\nprocesses: {web: {command: 'echo $$ >> ../pids; exec sleep 600'}}\n");
+    let sandbox = Processes::new(
+        "root: root\nfiles: {f: {content: x}}\nprocesses: {web: {command: 'echo $$ >> ../pids; exec sleep 600'}}\n",
+    );
     for directory in ["root", "other"] {
         fs::create_dir(sandbox.path(directory)).unwrap();
     }
     sandbox.ok(&["apply", "--yes"]);
     let mut watch = sandbox.start(&["watch", "--interval", "1h"]);
     watch.until("watching site");
+    // A pass that has begun goes on in the old root.
+    sandbox.write("root/f", "changed");
+    eventually("the first pass has ended", || sandbox.read("root/f") == "x");
     exchange(&sandbox.path("root"), &sandbox.path("other"));
     kill(sandbox.pids(1)[0]);
     watch.until("! process/web ended");

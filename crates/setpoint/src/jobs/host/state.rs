@@ -193,7 +193,9 @@ fn remove(
     }
     writer.save(&graph, None)?;
     let kept = Kept::new(&runtime_directory(writer.dir()));
-    states.iter().for_each(|state| kept.forget(state));
+    for state in &states {
+        kept.forget(state);
+    }
     for (item, aside) in forgotten {
         let aside = aside.map(|path| format!(", also what was set aside at {}", path.display()));
         print(&format!("{item} is forgotten; what is on the host stays{}.\n", aside.unwrap_or_default()))?;
