@@ -143,7 +143,9 @@ impl Host {
         &self.0.runtime
     }
 
-    /// Knows items by the directories that they are in now, whatever was there before; gives those of which that has changed.
+    /// Knows items by the directories that they are in now, whatever was there before; gives those of which that has changed. What
+    /// is found by what is noted of it, at its path or where a directory around it has moved, stays known by that: another item may
+    /// be at its path by now.
     ///
     /// For whoever has copied, restored or made them again by hand.
     pub fn accept(&self, current: &mut CurrentGraph, items: &BTreeSet<ItemRef>) -> BTreeSet<ItemRef> {
@@ -154,6 +156,9 @@ impl Host {
             let Some(known_by) = self.known_by(location.path, location.kind) else { continue };
             let state = current.state_at(slot);
             let noted = state.and_then(ItemState::noted::<PathNote>).unwrap_or_default();
+            if self.is_found(location.path, location.kind, &noted) {
+                continue;
+            }
             // What is set aside for it, or was about to be taken over, is not forgotten.
             let aside = noted.aside.clone().filter(|_| self.is_set_aside(&noted));
             let (known_by, mounts) = (Some(known_by), self.0.root.mounts(location.path));

@@ -28,7 +28,7 @@ pub use kinds::{
     Symlinks, is_activity, item_types, path_of, registry,
 };
 pub use manifest::{
-    Declared, Diagnostic, Manifest, Origin, is_foreign_file, load, load_with, load_without_contents,
-    probable_root, reference, schema,
+    Declared, Diagnostic, Manifest, Origin, bad_name, is_foreign_file, load, load_with,
+    load_without_contents, probable_root, reference, schema,
 };
 pub use process::{CheckEvent, EndedProcess, ProcessEnds, Started};

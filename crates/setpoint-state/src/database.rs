@@ -1,16 +1,14 @@
 //! The database: opened for a moment, in which all of it is read or one transaction is written.
 
 mod left;
+mod quiet;
 mod write;
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +22,7 @@ use setpoint_graph::{ItemHandle, ItemRef, ItemTypes, Kind, Name, SubgraphPath};
 
 use crate::format::{FORMAT, StoredItem, WITH_DIGESTS, digest, read_item};
 use crate::{Run, StateError};
+use quiet::quietly;
 
 pub(crate) use write::Checkpoint;
 
@@ -163,11 +162,12 @@ impl Store {
                     Ok(Some(DatabaseContent { damaged: Some(error.to_string()), ..content }))
                 }
                 Ok(None) => Err(self.without_copy(&error)),
-                Err(copy) => Err(self.damaged(&format!("{error}; its copy can't be used either: {copy}"))),
+                Err(copy) => Err(self.with_copy(&error, copy)),
             },
             // Who wants to start anew removes the whole directory.
             Ok(None) if self.copy().exists()? => {
-                let content = self.copy().read_own(types)?;
+                let content =
+                    self.copy().read_own(types).map_err(|copy| self.with_copy(&"it is gone", copy))?;
                 let damaged = Some(format!("{} is gone", self.path.display()));
                 Ok(content.map(|content| DatabaseContent { damaged, ..content }))
             }
@@ -177,6 +177,14 @@ impl Store {
 
     fn without_copy(&self, error: &StateError) -> StateError {
         self.damaged(&format!("{error}; there is no copy of it"))
+    }
+
+    /// Why neither the database nor its copy can be used. A copy that can't be read now may well be later.
+    fn with_copy(&self, why: &dyn Display, copy: StateError) -> StateError {
+        if !copy.is_damage() {
+            return copy;
+        }
+        self.damaged(&format!("{why}; its copy can't be used either: {copy}"))
     }
 
     fn damaged(&self, why: &str) -> StateError {
@@ -267,14 +275,14 @@ impl Store {
     /// Reads something; from the copy where the database is damaged, or gone.
     fn or_copy<T>(&self, read: impl Fn(&Self) -> Result<T, StateError>) -> Result<Recovered<T>, StateError> {
         if !self.exists()? && self.copy().exists()? {
-            let damaged = Some(format!("{} is gone", self.path.display()));
-            return Ok(Recovered { value: self.copy().guarded(&read)?, damaged });
+            let value = self.copy().guarded(&read).map_err(|copy| self.with_copy(&"it is gone", copy))?;
+            return Ok(Recovered { value, damaged: Some(format!("{} is gone", self.path.display())) });
         }
         match self.guarded(&read) {
             Err(error) if error.is_damage() && !self.copy().exists()? => Err(self.without_copy(&error)),
             Err(error) if error.is_damage() => match self.copy().guarded(&read) {
                 Ok(value) => Ok(Recovered { value, damaged: Some(error.to_string()) }),
-                Err(_) => Err(error),
+                Err(copy) => Err(self.with_copy(&error, copy)),
             },
             read => Ok(Recovered { value: read?, damaged: None }),
         }
@@ -566,29 +574,4 @@ fn sync_names(beside: &Path) {
 fn copy_whole(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::copy(from, to)?;
     fs::File::open(to)?.sync_all()
-}
-
-thread_local! {
-    static QUIET: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Does something that may panic on damaged data, without printing the panic; the error has its message.
-fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let shown = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if !QUIET.get() {
-                shown(info);
-            }
-        }));
-    });
-    let before = QUIET.replace(true);
-    let done = catch_unwind(AssertUnwindSafe(work));
-    QUIET.set(before);
-    done.map_err(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        text.or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "it can't be read".to_owned())
-    })
 }

@@ -13,6 +13,7 @@ use setpoint_engine::{Journal, JournalError, Record};
 use setpoint_graph::{ItemRef, ItemTypes};
 
 use crate::entry::{JournalEntry, Line, RunBegin};
+use crate::lock::Lock;
 use crate::{RunDetails, StateError};
 
 /// What was read from a journal.
@@ -49,6 +50,7 @@ pub(crate) struct ReadJournal {
 pub struct JournalFile {
     path: PathBuf,
     types: Arc<ItemTypes>,
+    lock: Arc<Lock>,
     inner: Mutex<Inner>,
 }
 
@@ -60,8 +62,8 @@ struct Inner {
 }
 
 impl JournalFile {
-    pub(crate) fn new(path: PathBuf, types: Arc<ItemTypes>) -> Self {
-        Self { path, types, inner: Mutex::new(Inner { file: None, begin: None }) }
+    pub(crate) fn new(path: PathBuf, types: Arc<ItemTypes>, lock: Arc<Lock>) -> Self {
+        Self { path, types, lock, inner: Mutex::new(Inner { file: None, begin: None }) }
     }
 
     /// Says which checkpoint the next lines go on from; written with the first of them.
@@ -87,6 +89,7 @@ impl JournalFile {
         let mut inner = self.inner();
         let mut text = Vec::new();
         if inner.file.is_none() {
+            self.lock.check()?;
             let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
             inner.file = Some(file);
         }

@@ -5,7 +5,7 @@
 //!    state.redb ── items with their states, runs, the name of the set      written at each checkpoint
 //!    state.last ── a copy of it                                            read where state.redb is damaged
 //!    journal ───── what the run under way has started, noted and ended     appended to, batch by batch
-//!    lock ──────── who may write: its process id                           held for as long as it may
+//!    lock ──────── who may write: its process id                           locked with the directory, for as long as it may
 //!    *.damaged ─── a database whose place the copy has taken, or a journal that can't be read to its end
 //!    run/ ──────── what belongs to the set beside that, such as logs       not looked at here
 //!

@@ -1,13 +1,17 @@
 //! Who may write: one process at a time, known by its id.
+//!
+//! What is locked is the directory itself, as anybody may remove a file in it and make another one. The file says who it is, and is
+//! locked too, for where directories can't be, as on NFS.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use crate::StateError;
@@ -31,6 +35,8 @@ impl LockWait {
 /// The lock, for as long as it lives. The kernel lets go of it whatever way the process ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
+    directory: File,
+    path: PathBuf,
     _file: File,
 }
 
@@ -49,37 +55,68 @@ impl Lock {
         mut pause: impl FnMut(),
     ) -> Result<Self, StateError> {
         let path = dir.join("lock");
-        let failed = |path: &PathBuf| StateError::file("lock", path.clone());
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(failed(&path))?;
+        let failed = |path: &Path| StateError::file("lock", path.to_path_buf());
+        let directory = File::open(dir).map_err(failed(dir))?;
         let begin = Instant::now();
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
-                Err(rustix::io::Errno::WOULDBLOCK)
+        let mut file = loop {
+            let is_held = match lock_directory(&directory) {
+                Ok(()) => {
+                    let opened = OpenOptions::new()
+                        .read(true)
+                        .write(true)
+                        .create(true)
+                        .truncate(false)
+                        .mode(0o600)
+                        .open(&path);
+                    let file = opened.map_err(failed(&path))?;
+                    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                        Ok(()) => break file,
+                        held => held,
+                    }
+                }
+                held => held,
+            };
+            match is_held {
+                Err(Errno::WOULDBLOCK)
                     if begin.elapsed() < wait.max(lock_wait.to_end)
                         || begin.elapsed() < lock_wait.to_start && has_ended(&path) =>
                 {
                     pause();
                 }
-                Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(Errno::WOULDBLOCK) => {
                     let holder = holder(&path).unwrap_or_else(|| "another process".to_owned());
                     return Err(StateError::Locked { dir: dir.to_path_buf(), holder });
                 }
-                Err(error) => return Err(failed(&path)(error.into())),
+                held => held.map_err(|errno| failed(&path)(errno.into()))?,
             }
-        }
+        };
         let text = format!("{} {command}\n", std::process::id());
         let written =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
         written.map_err(failed(&path))?;
-        Ok(Self { _file: file })
+        Ok(Self { directory, path: dir.to_path_buf(), _file: file })
+    }
+
+    /// Refuses to go on where the directory that was locked is gone, or another one is in its place: somebody else may write there.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        let number = |found: fs::Metadata| (found.dev(), found.ino());
+        let locked = self.directory.metadata().map(number)?;
+        match fs::metadata(&self.path).map(number) {
+            Ok(found) if found == locked => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => {
+                let why = "the directory was removed or replaced while it was in use";
+                Err(io::Error::new(io::ErrorKind::NotFound, why))
+            }
+        }
+    }
+}
+
+/// Locks a directory, where the file system can do that.
+fn lock_directory(directory: &File) -> Result<(), Errno> {
+    match flock(directory, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::BADF | Errno::INVAL | Errno::ISDIR | Errno::NOLCK | Errno::OPNOTSUPP) => Ok(()),
+        locked => locked,
     }
 }
 
@@ -92,7 +129,7 @@ pub(crate) fn holder(path: &Path) -> Option<String> {
 /// Returns whether the process that wrote itself into the lock last is not there any more.
 fn has_ended(path: &Path) -> bool {
     let pid = written(path).and_then(|(pid, _)| Pid::from_raw(pid.parse().ok()?));
-    pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 fn written(path: &Path) -> Option<(String, String)> {
@@ -102,9 +139,13 @@ fn written(path: &Path) -> Option<(String, String)> {
     Some((pid.to_owned(), command.to_owned()))
 }
 
-/// Returns whether some process holds the lock now.
-pub(crate) fn is_held(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+/// Returns whether some process holds the lock of a directory now.
+pub(crate) fn is_held(dir: &Path) -> bool {
+    let is_locked = |path: &Path| {
+        let shared = |file: File| flock(file, FlockOperation::NonBlockingLockShared);
+        File::open(path).is_ok_and(|file| shared(file) == Err(Errno::WOULDBLOCK))
+    };
+    is_locked(dir) || is_locked(&dir.join("lock"))
 }
 
 #[cfg(test)]
@@ -145,6 +186,36 @@ mod tests {
         let (taken, tries) = take_while_held(&format!("{} apply\n", std::process::id()), NEVER, lock_wait);
         assert!(matches!(taken, Err(StateError::Locked { .. })), "the process that holds it is there");
         assert_eq!(tries, 0);
+    }
+
+    #[test]
+    fn a_lock_whose_file_was_removed_is_still_held() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = Lock::take(dir.path(), "apply", NEVER).unwrap();
+        fs::remove_file(dir.path().join("lock")).unwrap();
+        assert!(is_held(dir.path()));
+        let lock_wait = LockWait { to_end: NEVER, to_start: NEVER };
+        let taken = Lock::take_with(dir.path(), "apply", NEVER, lock_wait, || {});
+        assert!(matches!(taken, Err(StateError::Locked { .. })), "{taken:?}");
+        assert!(held.check().is_ok());
+        drop(held);
+        assert!(!is_held(dir.path()));
+        Lock::take(dir.path(), "apply", NEVER).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_was_replaced_is_not_the_one_that_was_locked() {
+        let around = tempfile::tempdir().unwrap();
+        let (dir, away) = (around.path().join("state"), around.path().join("away"));
+        fs::create_dir(&dir).unwrap();
+        let held = Lock::take(&dir, "apply", NEVER).unwrap();
+        fs::rename(&dir, &away).unwrap();
+        assert!(held.check().is_err(), "it is gone");
+        fs::create_dir(&dir).unwrap();
+        assert!(held.check().is_err(), "it is another one");
+        fs::remove_dir(&dir).unwrap();
+        fs::rename(&away, &dir).unwrap();
+        assert!(held.check().is_ok());
     }
 
     #[test]

@@ -93,9 +93,8 @@ impl StateDir {
 
     /// Who holds the lock now, if anybody does.
     pub fn holder(&self) -> Option<Holder> {
-        let path = self.dir.join("lock");
-        lock::is_held(&path)
-            .then(|| Holder(lock::holder(&path).unwrap_or_else(|| "another process".to_owned())))
+        let named = || lock::holder(&self.dir.join("lock")).unwrap_or_else(|| "another process".to_owned());
+        lock::is_held(&self.dir).then(|| Holder(named()))
     }
 
     /// What tells the state as it is now from what anybody makes of it.
@@ -135,9 +134,10 @@ impl StateDir {
         // Items are in it whole, secrets included.
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
         made.map_err(StateError::file("make the directory", &self.dir))?;
-        let lock = Lock::take(&self.dir, command, wait)?;
+        let lock = Arc::new(Lock::take(&self.dir, command, wait)?);
         self.close_to_others()?;
-        let journal = Arc::new(JournalFile::new(self.journal_path(), Arc::clone(&self.types)));
+        let journal = JournalFile::new(self.journal_path(), Arc::clone(&self.types), Arc::clone(&lock));
+        let journal = Arc::new(journal);
         let loaded = self.load()?;
         if let Some((content, _)) = &loaded
             && content.set != set
@@ -179,7 +179,7 @@ impl StateDir {
             interrupted_items: interrupted,
             damaged,
             found,
-            _lock: lock,
+            lock,
         };
         if is_new {
             // That there is a state now is no change to what is known.
@@ -282,7 +282,7 @@ pub struct Writer {
     interrupted_items: Vec<ItemHandle>,
     damaged: Option<String>,
     found: u64,
-    _lock: Lock,
+    lock: Arc<Lock>,
 }
 
 /// What a writer knows of its checkpoints.
@@ -400,6 +400,7 @@ impl Writer {
     }
 
     fn write(&self, graph: &CurrentGraph, run: Option<Run>, serial: u64) -> Result<(), StateError> {
+        let in_place = self.lock.check().map_err(StateError::file("write the state in", &self.dir.dir));
         let mut state = self.state();
         let mut stamps = state.stamps.take();
         let checkpoint = Checkpoint {
@@ -412,7 +413,9 @@ impl Writer {
             touched: touched(graph, state.saved),
             runs: state.unsaved.iter().chain(&run).collect(),
         };
-        if let Err(error) = self.dir.store().write(&checkpoint, &self.dir.types, &mut stamps) {
+        let store = self.dir.store();
+        let written = in_place.and_then(|()| store.write(&checkpoint, &self.dir.types, &mut stamps));
+        if let Err(error) = written {
             drop(checkpoint);
             if let Some(run) = run {
                 // The next checkpoint has it.

@@ -407,6 +407,18 @@ impl Host {
         Ok(location)
     }
 
+    /// Returns whether something is found by the directory that it is known by, wherever that is now.
+    pub(crate) fn is_found(&self, path: &RootPath, kind: FileType, note: &PathNote) -> bool {
+        let (root, directories) = (&self.0.root, &self.0.directories);
+        if kind == FileType::Directory {
+            let is_it = |found| note.directory().is_some_and(|number| number.is(found));
+            let location = directories.directory(root, path, note);
+            return location.is_ok_and(|at| root.directory(at.path.as_str()).is_some_and(is_it));
+        }
+        let is_there = |at: Location| matches!(root.stat(&at.path), Ok(Some(_)));
+        note.known_by.is_some() && directories.entry(root, path, note, IfMissing::PutBack).is_ok_and(is_there)
+    }
+
     /// What becomes of the item that is operated on where it is not found.
     fn if_missing(&self, cx: &OpCx) -> IfMissing {
         if cx.ownership().is_adopted() {

@@ -360,10 +360,8 @@ async fn take_over<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<
         return host.adopt(cx, path, E::KIND, None, None).await;
     }
     let (known, earlier) = (known_original(entries, cx, new)?, Host::original_name(cx));
-    // Where the state has forgotten the item, what is there may be somebody's work that is declared by now.
-    let is_noted = known.is_some() && known == earlier;
     let kept = match &known {
-        Some(name) => Some(name.clone()),
+        Some(known) => Some(known.name.clone()),
         None => keep_original(entries, new)?,
     };
     let Some(kept) = kept else {
@@ -376,8 +374,12 @@ async fn take_over<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<
     let taken_over = async {
         let is_as_declared =
             || -> Result<bool, OpError> { Ok(entries.found(path).map_err(failed)? == Some(E::digest(new))) };
-        // What is as declared is not written.
-        let wrote = if is_as_declared()? && !is_noted { None } else { Some(E::digest(new)) };
+        let wrote = match &known {
+            Some(KnownOriginal { wrote: Some(wrote), .. }) => Some(wrote.clone()),
+            // What is as declared is not written.
+            _ if is_as_declared()? => None,
+            _ => Some(E::digest(new)),
+        };
         host.adopt(cx, path, E::KIND, Some(kept.clone()), wrote).await?;
         if let Some(earlier) = earlier.filter(|earlier| *earlier != kept) {
             // What is there now was written since: the other one is nobody's any more.
@@ -405,15 +407,32 @@ async fn take_over<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<
     taken_over
 }
 
-/// The name of the original of what is at the path of an item, where Setpoint itself wrote that: it was taken over before, also
-/// where the state has forgotten that. Anything else is someone's new work.
-fn known_original<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<Option<String>, OpError> {
+/// An original that is kept of what is at the path of an item.
+struct KnownOriginal {
+    name: String,
+    /// What is there instead, if it is known that Setpoint wrote it.
+    wrote: Option<String>,
+}
+
+/// The original of what is at the path of an item, where that was taken over before, also where the state has forgotten that: what is
+/// there is as declared, or Setpoint wrote it. Anything else is someone's new work.
+fn known_original<E: Entries>(
+    entries: &E,
+    cx: &OpCx,
+    new: &E::Item,
+) -> Result<Option<KnownOriginal>, OpError> {
     let (host, path) = (entries.host(), E::path(new));
-    if entries.found(path).map_err(|error| untouched(&error))? != Some(E::digest(new)) {
-        return Ok(None);
-    }
+    let Some(there) = entries.found(path).map_err(|error| untouched(&error))? else { return Ok(None) };
+    let is_as_declared = there == E::digest(new);
     let is_its = host.original(cx)?.is_some_and(|original| original.path() == Some(path));
-    Ok(Host::original_name(cx).filter(|_| is_its).or_else(|| host.0.kept.find(path, E::KIND)))
+    if let Some(name) = Host::original_name(cx).filter(|_| is_its && is_as_declared) {
+        return Ok(Some(KnownOriginal { name, wrote: Some(there) }));
+    }
+    // Where the state has forgotten the item, what is as declared may be somebody's work that is declared by now.
+    let Some(name) = host.0.kept.find(path, E::KIND) else { return Ok(None) };
+    let original = host.0.kept.get(&name)?;
+    let wrote = original.is_some_and(|original| original.wrote() == Some(&there)).then_some(there);
+    Ok((is_as_declared || wrote.is_some()).then_some(KnownOriginal { name, wrote }))
 }
 
 /// Keeps what is at a path of an item whose original is not kept. What Setpoint wrote is none: the original is lost, and the

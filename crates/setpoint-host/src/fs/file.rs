@@ -174,6 +174,29 @@ impl Root {
     }
 }
 
+/// Puts a copy of a file that has other names in its place: the others keep what it holds, and are not added to.
+pub(super) fn separate(dir: &Dir<'_>, path: &RootPath, temporary: &str) -> Result<(), FsError> {
+    let failed = |errno| refused(dir, "write", path, errno);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let old = rustix::fs::openat(dir, path.file_name(), flags, Bits::empty()).map_err(failed)?;
+    let found = Found::from(rustix::fs::fstat(&old).map_err(failed)?);
+    let (fd, temporary) = open_temporary(dir, temporary).map_err(failed)?;
+    let mut new = File::from(fd);
+    io::copy(&mut File::from(old), &mut new).map_err(|error| failed(errno(&error)))?;
+    let fd = OwnedFd::from(new);
+    attributes::keep(dir, path.file_name(), &fd).map_err(|lost| FsError::attribute(path, lost))?;
+    set_access_of(&fd, found).map_err(failed)?;
+    temporary.replace(path, None, failed)
+}
+
+/// Gives a new file the owner and the mode of another one.
+fn set_access_of(fd: &OwnedFd, old: Found) -> Result<(), Errno> {
+    let new = Found::from(rustix::fs::fstat(fd)?);
+    let uid = (old.uid != new.uid).then_some(old.uid);
+    let gid = (old.gid != new.gid).then_some(old.gid);
+    set_access(fd, Some(old.mode), uid, gid)
+}
+
 /// Opens a new file with a temporary name; what an earlier run left under it is removed.
 fn open_temporary<'a>(dir: &'a Dir<'a>, name: &'a str) -> Result<(OwnedFd, Temporary<'a>), Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

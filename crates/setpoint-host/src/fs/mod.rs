@@ -440,19 +440,32 @@ impl Root {
         })
     }
 
-    /// Opens a file to add to; it is made if it is not there.
-    pub(crate) fn open_log(&self, path: &RootPath) -> Result<std::fs::File, FsError> {
+    /// Opens a file to add to; it is made if it is not there. One with other names is copied first, as what is added would be in all
+    /// of them; returns whether it was.
+    pub(crate) fn open_log(
+        &self,
+        path: &RootPath,
+        temporary: &str,
+    ) -> Result<(std::fs::File, bool), FsError> {
         let failed = |errno| FsError::new("open", path.as_str(), errno);
         let dir = self.around(path).map_err(failed)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd =
-            rustix::fs::openat(&dir, path.file_name(), flags | OFlags::NONBLOCK, Bits::from_raw_mode(0o640))
-                .map_err(failed)?;
-        let found = Found::from(rustix::fs::fstat(&fd).map_err(failed)?);
-        if found.kind != FileType::File {
-            return Err(other_type(&dir, path, FileType::File));
+        let open = || {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let (flags, mode) = (flags | OFlags::NONBLOCK, Bits::from_raw_mode(0o640));
+            let fd = rustix::fs::openat(&dir, path.file_name(), flags, mode).map_err(failed)?;
+            let found = Found::from(rustix::fs::fstat(&fd).map_err(failed)?);
+            if found.kind == FileType::File {
+                Ok((fd, found))
+            } else {
+                Err(other_type(&dir, path, FileType::File))
+            }
+        };
+        let (fd, found) = open()?;
+        if found.names < 2 {
+            return Ok((fd.into(), false));
         }
-        Ok(fd.into())
+        file::separate(&dir, path, temporary)?;
+        open().map(|(fd, _)| (fd.into(), true))
     }
 
     /// Waits until what is at a path is on the disk, with its name.

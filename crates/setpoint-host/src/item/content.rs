@@ -1,22 +1,20 @@
 //! What a file holds: any bytes, cheap to clone.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rustix::fs::OFlags;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use super::quoted;
+use super::source::RegularFile;
 
 /// The content of a file. One of at most 64 KiB is held in memory; a larger one is known by its digest, and read from where
 /// it comes from when it is written.
@@ -57,25 +55,6 @@ enum Source {
     Unknown,
 }
 
-/// Refuses what is no regular file: a pipe would be waited for, and a device may have no end.
-pub(crate) fn refuse_irregular(path: &Path) -> io::Result<()> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(no_regular_file());
-    }
-    Ok(())
-}
-
-/// Opens a regular file, and nothing that has taken its place meanwhile: nobody waits for a pipe to be written.
-fn open_regular(path: &Path) -> io::Result<File> {
-    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(nonblocking).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(no_regular_file()) }
-}
-
-fn no_regular_file() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
-}
-
 /// The most that is held in memory, and in the state.
 const LARGEST_SMALL: usize = 64 << 10;
 /// The largest content in bytes that is shown whole on a single line.
@@ -99,7 +78,7 @@ impl Content {
     /// Reads a regular file: a small one whole, of a large one only what tells it from others.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         let source = std::path::absolute(path)?;
-        Self::from_reader(open_regular(path)?, Source::File(source))
+        Self::from_reader(RegularFile::open(path)?, Source::File(source))
     }
 
     /// What an open file of about this size holds, of which nobody will ask for the bytes again.
@@ -172,7 +151,7 @@ impl Content {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("can't read the source {}: {error}", path.display()))
         };
-        let mut file = open_regular(path).map_err(named)?;
+        let mut file = RegularFile::open(path).map_err(named)?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; CHUNK];
         loop {

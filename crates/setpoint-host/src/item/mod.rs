@@ -12,12 +12,14 @@ mod path;
 mod quote;
 mod ready;
 mod run;
+mod source;
 
 pub use access::{Access, Mode, ModeError};
 pub use attribute::{WholeAttribute, attributes};
+pub(crate) use content::hex;
 pub use content::{Content, bytes_read};
-pub(crate) use content::{hex, refuse_irregular};
 pub(crate) use quote::{quoted, quoted_list};
+pub(crate) use source::RegularFile;
 
 pub use need::{Because, Dependence, Need};
 pub use path::{PathError, RootPath};

@@ -57,12 +57,13 @@ pub(crate) use yaml::{Data, Node};
 
 use crate::configure::Accounts;
 use crate::fs::FsError;
-use crate::item::{RootPath, refuse_irregular};
+use crate::item::{RegularFile, RootPath};
 use crate::kinds::{Process, on_disk, path_of};
 
 pub use diagnostic::{Diagnostic, Origin};
 pub use markdown::reference;
 pub use schema::schema;
+pub use spec::bad_name;
 
 /// A set of items as one or more files declare it.
 #[derive(Debug)]
@@ -334,8 +335,7 @@ fn load_contents(
 
 /// Reads a manifest.
 fn read_regular(file: &Path) -> std::io::Result<Vec<u8>> {
-    refuse_irregular(file)?;
-    let mut bytes = fs::read(file)?;
+    let mut bytes = RegularFile::open(file)?.read_whole()?;
     // Some editors begin a text with a mark that nobody sees.
     if bytes.starts_with("\u{feff}".as_bytes()) {
         bytes.drain(..3);
@@ -347,9 +347,9 @@ fn read_regular(file: &Path) -> std::io::Result<Vec<u8>> {
 /// look at the host while they are still being loaded. It may be wrong, and there may be none.
 pub fn probable_root(path: &Path) -> Option<PathBuf> {
     let found = find(path).ok()?;
-    // A pipe would be waited for; that it is no manifest is said by who loads them.
-    let regular = found.files.iter().filter(|file| fs::metadata(file).is_ok_and(|found| found.is_file()));
-    let texts = regular.filter_map(|file| fs::read_to_string(file).ok());
+    // That something is no manifest is said by who loads them.
+    let read = |file: &PathBuf| RegularFile::open(file).and_then(RegularFile::read_whole).ok();
+    let texts = found.files.iter().filter_map(|file| String::from_utf8(read(file)?).ok());
     let mut named = texts.filter_map(|text| {
         let rest = text.strip_prefix("root:").or_else(|| text.split_once("\nroot:").map(|(_, rest)| rest))?;
         Some(rest.lines().next()?.trim().trim_matches(['"', '\'']).to_owned())

@@ -15,7 +15,7 @@ use super::table::Section;
 use super::template::{TemplateError, Templates};
 use super::values;
 use super::yaml::{Data, Node, Style};
-use crate::item::{Because, Content, Dependence, Need, PathError, RootPath, quoted, refuse_irregular};
+use crate::item::{Because, Content, Dependence, Need, PathError, RegularFile, RootPath, quoted};
 
 /// A value that is found out when someone asks for it.
 #[derive(Clone, Debug, Default)]
@@ -221,10 +221,8 @@ impl<'a, 'r> Resolver<'a, 'r> {
                 })
                 .ok();
         }
-        let (bytes, path) = self.read_beside(i, "template_source", |path| {
-            refuse_irregular(path)?;
-            std::fs::read(path)
-        })?;
+        let (bytes, path) =
+            self.read_beside(i, "template_source", |path| RegularFile::open(path)?.read_whole())?;
         let location = spec.location_of("template_source");
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,

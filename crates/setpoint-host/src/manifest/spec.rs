@@ -235,7 +235,8 @@ fn field_name<'a>(
     Some(name)
 }
 
-fn bad_name(name: &str) -> Option<&'static str> {
+/// Says why no item may be called so, in words; none if one may.
+pub fn bad_name(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("it is empty");
     }

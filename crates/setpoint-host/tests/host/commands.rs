@@ -1,6 +1,7 @@
 //! Commands that are checked, applied and undone.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -406,8 +407,8 @@ fn a_command_whose_check_was_cut_off_is_applied_again_where_its_state_is_not_the
     assert_eq!(world.tree(), [""; 0]);
 }
 
-/// A journal on a disk that is full when what has this in its text is to be noted.
-pub(crate) struct FullFor(pub(crate) &'static str);
+/// A journal on a disk that is full when what has this in its text is to be noted, and there is this file, if any: it is waited for.
+pub(crate) struct FullFor(pub(crate) &'static str, pub(crate) Option<PathBuf>);
 
 impl Journal for FullFor {
     fn record<'a>(&'a self, records: &'a [Record]) -> BoxFuture<'a, Result<(), JournalError>> {
@@ -417,6 +418,9 @@ impl Journal for FullFor {
             }
             _ => false,
         });
+        if let Some(file) = self.1.as_ref().filter(|_| is_full) {
+            soon("there is a file", || file.exists());
+        }
         let written = if is_full { Err(JournalError("no space left on device".to_owned())) } else { Ok(()) };
         Box::pin(async move { written })
     }
@@ -426,14 +430,12 @@ impl Journal for FullFor {
 fn a_command_that_was_begun_and_could_not_be_noted_is_cleaned_up() {
     let mut world = World::new();
     let engine = world.engine.clone();
-    world.engine = engine.clone().with_journal(Arc::new(FullFor("running")));
+    world.engine = engine.clone().with_journal(Arc::new(FullFor("running", Some(world.path("begun")))));
     let yaml = "commands: {c: {check: test -e begun, apply: 'touch begun; sleep 900; touch done', undo: rm begun}}\n";
     let log = world.apply(yaml);
     assert!(log[0].contains("can't be written down") && log[0].contains("no space left"), "{log:?}");
     assert!(!world.path("done").exists(), "it was ended");
     world.engine = engine;
-    // It may have come as far as this.
-    fs::write(world.path("begun"), "").unwrap();
     assert!(world.destroy()[0].starts_with("delete command/c (before that: "));
     assert_eq!(world.tree(), [""; 0]);
 }

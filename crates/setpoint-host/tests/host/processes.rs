@@ -301,7 +301,7 @@ fn a_process_is_known_by_the_directory_that_it_runs_in() {
 fn a_process_that_was_started_and_could_not_be_noted_is_ended() {
     let mut world = World::new();
     let engine = world.engine.clone();
-    world.engine = engine.clone().with_journal(Arc::new(FullFor("started")));
+    world.engine = engine.clone().with_journal(Arc::new(FullFor("started", None)));
     let log =
         world.apply("processes: {p: {command: [env, -i, /bin/sh, -c, 'echo $$ >> pids; exec sleep 600']}}\n");
     assert!(log[0].contains("the process can't be written down"), "{log:?}");

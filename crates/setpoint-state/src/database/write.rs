@@ -55,6 +55,7 @@ impl Store {
                 let all = Checkpoint { touched: None, runs: change.runs.clone(), ..*change };
                 self.guarded(|store| store.write_whole(&all, types))?
             }
+            Err(error) if error.is_damage() => return Err(self.without_copy(&error)),
             written => written?,
         };
         *stamps = if has_copy { self.stamps() } else { None };

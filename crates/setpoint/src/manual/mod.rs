@@ -113,6 +113,13 @@ pub(crate) fn page(command: &Command, path: &str) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
+/// Returns whether a file holds a page of the manual, of this version or another one.
+pub(crate) fn is_page(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let title = text.lines().find(|line| line.starts_with(".TH "));
+    title.is_some_and(|title| title.contains("setpoint") && title.contains("Setpoint"))
+}
+
 /// The variables that stand for options; nothing where there are none.
 fn environment(command: &Command) -> String {
     let mut text = String::new();

@@ -217,3 +217,38 @@ fn what_a_run_that_was_cut_off_left_is_not_forgotten_where_it_cannot_be_looked_f
     assert!(sandbox.ok(&["state", "list"]).contains("its last operation was cut off"));
     sandbox.ok(&["state", "rm", "--force", "file.f"]);
 }
+
+#[test]
+fn a_writer_whose_lock_file_was_removed_still_keeps_others_out() {
+    let sandbox = Sandbox::new("files:\n  a: {content: one}\n");
+    let mut watch = sandbox.start(&["watch"]);
+    watch.until("+ file/a created");
+    fs::remove_file(sandbox.path(".setpoint/lock")).unwrap();
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(refused.code(), 1, "{}", refused.out());
+    assert!(refused.err().contains("is in use by another process\nhint: wait for it"), "{}", refused.err());
+    watch.signal(Signal::SIGTERM);
+    assert_eq!(watch.wait(), 0);
+    sandbox.ok(&["apply", "--yes"]);
+}
+
+#[test]
+fn a_writer_whose_state_was_replaced_does_not_write_into_the_other_one() {
+    let sandbox = Sandbox::new("files:\n  a: {content: one}\n");
+    let mut watch = sandbox.start(&["watch", "--interval", "100ms"]);
+    watch.until("+ file/a created");
+    fs::rename(sandbox.path(".setpoint"), sandbox.path("away")).unwrap();
+    sandbox.write("site.yaml", "name: other\nfiles:\n  b: {content: two}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    let before = fs::read(sandbox.path(".setpoint/state.redb")).unwrap();
+    sandbox.write("site.yaml", "name: site\nfiles:\n  a: {content: changed}\n");
+    watch.until("the directory was removed or replaced while it was in use");
+    assert_eq!(sandbox.read("a"), "one", "nothing is begun that can't be journalled");
+    assert_eq!(fs::read(sandbox.path(".setpoint/state.redb")).unwrap(), before);
+    assert!(!sandbox.path(".setpoint/journal").exists());
+    fs::remove_dir_all(sandbox.path(".setpoint")).unwrap();
+    fs::rename(sandbox.path("away"), sandbox.path(".setpoint")).unwrap();
+    eventually("it goes on", || sandbox.read("a") == "changed");
+    watch.signal(Signal::SIGTERM);
+    assert_eq!(watch.wait(), 0, "{}", watch.log());
+}

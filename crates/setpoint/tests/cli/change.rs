@@ -361,6 +361,28 @@ fn destroying_a_target_takes_along_what_needs_it() {
 }
 
 #[test]
+fn destroying_a_target_takes_along_what_was_only_made_for_it_and_names_what_comes_after_it() {
+    let sandbox = Sandbox::new(
+        "files:
+  a: {path: d/e/a, content: a}
+  b: {path: d/b, content: b}
+symlinks: {l: {target: '${file.a.path}'}}
+processes:
+  p: {command: [sleep, '600'], log: logs/p.log}
+",
+    );
+    sandbox.ok(&["apply", "--yes"]);
+    let destroyed = sandbox.run(&["destroy", "--yes", "--target", "process.p", "--target", "file.a"]);
+    assert_eq!(destroyed.code(), 0, "{}{}", destroyed.out(), destroyed.err());
+    assert_eq!(sandbox.tree(), ["d", "d/b", "l"]);
+    assert!(destroyed.err().contains("stays: symlink/l;"), "{}", destroyed.err());
+    // Where nothing comes after it, nothing is to be said.
+    let destroyed = sandbox.run(&["destroy", "--yes", "--target", "symlink.l", "--target", "file.b"]);
+    assert_eq!((destroyed.code(), destroyed.err().as_str()), (0, ""));
+    assert!(sandbox.tree().is_empty(), "{:?}", sandbox.tree());
+}
+
+#[test]
 fn destroying_a_target_makes_nothing_that_is_declared_and_not_there() {
     let before = "files:\n  other: {content: x}\ncommands:\n  c: {check: test -e done, apply: touch done, undo: rm done";
     let sandbox = Sandbox::new(&format!("{before}}}\n"));

@@ -294,3 +294,19 @@ fn a_pipe_among_the_manifests_is_an_error_and_not_waited_for() {
     assert_eq!(plan.status.code(), Some(1), "{plan:?}");
     assert!(String::from_utf8(plan.stderr).unwrap().contains("q.yaml"));
 }
+
+#[test]
+fn a_source_without_an_end_is_an_error_and_not_waited_for() {
+    for path in ["/proc/kmsg", "/proc/kcore", "/dev/zero"] {
+        // Not each machine has each.
+        if fs::File::open(path).is_err() {
+            continue;
+        }
+        for field in ["source", "template_source"] {
+            let sandbox = Sandbox::new(&format!("files: {{f: {{{field}: {path}}}}}\n"));
+            let refused = sandbox.run(&["validate"]);
+            assert_eq!(refused.code(), 1, "{path}: {}", refused.out());
+            assert!(refused.err().contains(&format!("can't read {path}: ")), "{path}: {}", refused.err());
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! What Setpoint remembers: state, history, drawings, and what goes with the command.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::Value;
 
@@ -145,6 +146,27 @@ fn the_schema_completions_and_manual_pages_are_printed() {
 }
 
 #[test]
+fn a_manual_page_takes_the_place_of_an_earlier_one_and_of_nothing_else() {
+    let sandbox = Sandbox::new(PAIR);
+    sandbox.ok(&["man", "pages"]);
+    let page = sandbox.read("pages/setpoint-plan.1");
+    sandbox.write("pages/setpoint-plan.1", &page.replace("EXAMPLES", "SAMPLES"));
+    sandbox.ok(&["man", "pages"]);
+    assert_eq!(sandbox.read("pages/setpoint-plan.1"), page);
+    let path = sandbox.path("pages/setpoint-plan.1");
+    fs::remove_file(&path).unwrap();
+    sandbox.write("mine", "mine\n");
+    for is_link in [false, true] {
+        let mine = sandbox.path("mine");
+        if is_link { symlink(mine, &path) } else { fs::hard_link(mine, &path) }.unwrap();
+        let refused = sandbox.run(&["man", "pages"]);
+        assert_eq!((refused.code(), sandbox.read("mine").as_str()), (64, "mine\n"), "{}", refused.out());
+        assert!(refused.err().contains("there is something else"), "{}", refused.err());
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
 fn a_run_is_remembered_with_its_reasons_its_drift_and_its_differences() {
     let sandbox = Sandbox::new(
         "files:\n  a: {content: \"one\\ntwo\\n\"}\n  key: {content: hunter2, sensitive: true}\n",
@@ -224,4 +246,16 @@ fn hints_harm_nobody_who_follows_them() {
     sandbox.ok(&["apply", "--yes"]);
     let failed = sandbox.run(&["destroy", "--yes"]);
     assert!(failed.err().contains("mend what failed and run `setpoint destroy` again"), "{}", failed.err());
+}
+
+#[test]
+fn no_item_gets_a_name_that_no_manifest_can_have() {
+    let sandbox = Sandbox::new(PAIR);
+    sandbox.ok(&["apply", "--yes"]);
+    for (name, why) in [("a b", "only letters"), ("d/", "ends with a slash"), ("x\ny", "only letters")] {
+        let refused = sandbox.run(&["state", "mv", "file.a", &format!("file.{name}")]);
+        assert_eq!(refused.code(), 64, "{name:?}: {}", refused.out());
+        assert!(refused.err().contains(why), "{name:?}: {}", refused.err());
+    }
+    assert_eq!(sandbox.ok(&["state", "list"]), "file/a\nfile/b\n");
 }

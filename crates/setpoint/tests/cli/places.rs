@@ -545,7 +545,7 @@ fn what_is_set_aside_is_not_forgotten_without_a_word() {
 }
 
 /// A run that was killed while it wrote a file.
-fn killed_while_writing(sandbox: &Sandbox) -> String {
+pub(crate) fn killed_while_writing(sandbox: &Sandbox) -> String {
     let temporary = || sandbox.tree().into_iter().find(|path| path.starts_with(".setpoint-"));
     let attempt = || {
         let mut applying = sandbox.start(&["apply", "--yes"]);

@@ -287,14 +287,18 @@ fn a_log_that_was_moved_is_said_where_its_process_is_to_be_started_again() {
 
 #[test]
 fn the_end_of_a_process_is_reported_also_where_nothing_may_be_done() {
-    let sandbox =
-        Processes::new("root: root\nprocesses: {web: {command: 'echo $$ >> ../pids; exec sleep 600'}}\n");
+    let sandbox = Processes::new(
+        "root: root\nfiles: {f: {content: x}}\nprocesses: {web: {command: 'echo $$ >> ../pids; exec sleep 600'}}\n",
+    );
     for directory in ["root", "other"] {
         fs::create_dir(sandbox.path(directory)).unwrap();
     }
     sandbox.ok(&["apply", "--yes"]);
     let mut watch = sandbox.start(&["watch", "--interval", "1h"]);
     watch.until("watching site");
+    // A pass that has begun goes on in the old root.
+    sandbox.write("root/f", "changed");
+    eventually("the first pass has ended", || sandbox.read("root/f") == "x");
     exchange(&sandbox.path("root"), &sandbox.path("other"));
     kill(sandbox.pids(1)[0]);
     watch.until("! process/web ended");
@@ -370,4 +374,37 @@ fn the_host_of_a_port_is_found_by_the_hosts_file_whatever_the_name_service_switc
     // Without the list nobody knows the name.
     let unknown = sandbox.run(&["apply", "--yes"]);
     assert!(unknown.out().contains("/etc/hosts does not list \"db.setpoint.test\""), "{}", unknown.out());
+}
+
+#[test]
+fn a_process_that_is_cancelled_while_it_gets_ready_is_ended_and_that_is_said() {
+    let sandbox = Processes::new(
+        "processes:\n  web: {command: 'echo $$ >> pids; exec sleep 600', ready: {file: never, timeout: 10m}}\n",
+    );
+    let mut apply = sandbox.start(&["apply", "--yes"]);
+    let pid = sandbox.pids(1)[0];
+    apply.signal(Signal::SIGINT);
+    apply.until("Once more cancels it");
+    apply.signal(Signal::SIGINT);
+    assert_eq!(apply.wait(), 1);
+    let said = "cancelled while the process was starting, and it was ended";
+    assert!(apply.log().contains(said), "{}", apply.log());
+    assert_eq!(is_running(pid), Some(false), "{}", apply.log());
+}
+
+#[test]
+fn what_a_process_writes_is_not_added_to_other_names_of_its_log() {
+    let sandbox = Processes::new(
+        "processes:\n  web: {command: 'echo $$ >> pids; echo started; exec sleep 600', log: web.log}\n",
+    );
+    sandbox.ok(&["apply", "--yes"]);
+    eventually("it writes", || sandbox.read("web.log") == "started\n");
+    sandbox.write("mine", "mine\n");
+    fs::remove_file(sandbox.path("web.log")).unwrap();
+    fs::hard_link(sandbox.path("mine"), sandbox.path("web.log")).unwrap();
+    let applied = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(applied.code(), 0, "{}{}", applied.out(), applied.err());
+    eventually("it writes again", || sandbox.read("web.log") == "mine\nstarted\n");
+    assert_eq!(sandbox.read("mine"), "mine\n");
+    assert!(applied.err().contains("web.log has another name, a hard link"), "{}", applied.err());
 }

@@ -8,6 +8,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use crate::places::killed_while_writing;
 use crate::sandbox::{Sandbox, eventually};
 
 const DECLARED: &str = "directories: {d: }\nfiles: {f: {path: d/f, content: ours}}\n";
@@ -317,4 +318,46 @@ fn nothing_is_accepted_while_a_run_that_was_cut_off_is_not_finished() {
     assert!(refused.err().contains("hint: "), "{}", refused.err());
     sandbox.ok(&["apply", "--yes"]);
     assert!(sandbox.ok(&["state", "accept"]).contains("nothing was changed"));
+}
+
+#[test]
+fn what_moved_with_its_directory_is_not_taken_for_what_is_at_its_old_path_by_now() {
+    let with = |a: &str, b: &str| {
+        format!(
+            "directories: {{a: {{path: {a}}}, b: {{path: {b}}}}}
+files:
+  fa: {{path: {a}/f, content: a, after: [command.slow]}}
+  fb: {{path: {b}/f, content: b, after: [command.slow]}}
+commands: {{slow: {{apply: test -e go, check: test -e go}}}}
+"
+        )
+    };
+    let sandbox = Sandbox::new(&with("one", "two"));
+    sandbox.write("go", "");
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_file(sandbox.path("go")).unwrap();
+    // The directories move, and what is in them waits for what fails.
+    sandbox.declare(&with("two", "three"));
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    assert_eq!((sandbox.read("two/f"), sandbox.read("three/f")), ("a".to_owned(), "b".to_owned()));
+    let accepted = sandbox.ok(&["state", "accept"]);
+    assert!(accepted.contains("nothing was changed"), "{accepted}");
+    sandbox.write("go", "");
+    sandbox.ok(&["apply", "--yes"]);
+    assert!(!sandbox.ok(&["state", "list"]).contains("file/fb  (adopted)"));
+    fs::remove_file(sandbox.path("go")).unwrap();
+    sandbox.ok(&["destroy", "--yes"]);
+    assert!(sandbox.tree().is_empty(), "{:?}", sandbox.tree());
+}
+
+#[test]
+fn nothing_is_accepted_either_when_the_journal_of_a_run_that_was_cut_off_was_taken_over() {
+    let sandbox = Sandbox::new("files: {large: {source: source}, f: {content: x}}\n");
+    fs::File::create(sandbox.path("source")).unwrap().set_len(64 << 20).unwrap();
+    sandbox.ok(&["apply", "--yes", "--target", "file.f"]);
+    killed_while_writing(&sandbox);
+    sandbox.ok(&["state", "mv", "file.f", "file.g"]);
+    let refused = sandbox.run(&["state", "accept"]);
+    assert_eq!(refused.code(), 1, "{}", refused.out());
+    assert!(refused.err().contains("was cut off"), "{}", refused.err());
 }

@@ -235,3 +235,32 @@ fn that_everything_goes_is_said_where_nothing_is_declared() {
     assert!(sandbox.ok(&["apply", "--yes"]).contains(words));
     assert!(!sandbox.ok(&["plan"]).contains(words), "nothing is there");
 }
+
+#[test]
+fn a_plan_asks_the_check_of_a_command_that_was_not_applied_yet() {
+    let sandbox = Sandbox::new(
+        "commands:
+  there: {check: test -d there, apply: mkdir there, undo: rmdir there}
+  missing: {check: test -d missing, apply: mkdir missing, undo: rmdir missing}
+",
+    );
+    fs::create_dir(sandbox.path("there")).unwrap();
+    let planned = json(&sandbox, &["plan", "--json"]);
+    let counts = &planned["plan"]["summary"];
+    assert_eq!((&counts["create"], &counts["adopt"]), (&1.into(), &1.into()), "{counts}");
+    let plan = sandbox.ok(&["plan", "--out", "kept"]);
+    assert!(plan.contains("command/there  its `check` holds already"), "{plan}");
+    assert!(plan.contains("command/missing  it is intended and not there"), "{plan}");
+    let trusting = sandbox.ok(&["plan", "--refresh=false"]);
+    assert!(trusting.contains("2 to create"), "{trusting}");
+    let done = sandbox.ok(&["apply", "kept"]);
+    assert!(done.contains("+ command/there adopted\n"), "{done}");
+    assert!(done.contains("+ command/missing created\n"), "{done}");
+    assert!(sandbox.ok(&["show"]).contains("+ command/there adopted  its `check` holds already"));
+    // One that was made here and is gone is made again.
+    fs::remove_dir(sandbox.path("missing")).unwrap();
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("command/missing  it is intended and not there"), "{plan}");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert!(sandbox.path("there").exists());
+}

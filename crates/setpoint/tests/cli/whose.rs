@@ -2,6 +2,7 @@
 //! called differently before.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use nix::sys::signal::Signal;
 
@@ -299,4 +300,27 @@ fn an_earlier_original_stays_kept_however_much_is_kept_later_and_a_notice_says_s
     assert_eq!(sandbox.ok(&["state", "kept", retired[0]]), "theirs\n");
     sandbox.ok(&["destroy", "--yes"]);
     assert_eq!(sandbox.read("f"), "later\n");
+}
+
+#[test]
+fn what_setpoint_wrote_is_known_when_an_item_that_was_forgotten_is_taken_over_again() {
+    let manifest = |content: &str| {
+        format!(
+            "files: {{f: {{content: {content}, adopt: true}}}}\nsymlinks: {{l: {{target: {content}, adopt: true}}}}\n"
+        )
+    };
+    for later in ["ours", "newer"] {
+        let sandbox = Sandbox::new(&manifest("ours"));
+        sandbox.write("f", "theirs");
+        symlink("theirs", sandbox.path("l")).unwrap();
+        sandbox.ok(&["apply", "--yes"]);
+        sandbox.ok(&["state", "rm", "file.f", "symlink.l"]);
+        sandbox.declare(&manifest(later));
+        sandbox.ok(&["apply", "--yes"]);
+        let destroyed = sandbox.run(&["destroy", "--yes"]);
+        assert_eq!((destroyed.code(), destroyed.err().as_str()), (0, ""), "{}", destroyed.out());
+        let link = fs::read_link(sandbox.path("l")).unwrap();
+        assert_eq!((sandbox.read("f").as_str(), link.to_str()), ("theirs", Some("theirs")));
+        assert_eq!(sandbox.ok(&["state", "kept"]), "Nothing is kept.\n", "{later}");
+    }
 }

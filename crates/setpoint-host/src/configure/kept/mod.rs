@@ -12,6 +12,7 @@
 
 mod index;
 mod original;
+mod states;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,9 +27,8 @@ use setpoint_graph::ItemRef;
 use sha2::{Digest, Sha256};
 
 use super::notes::PathNote;
-use crate::fs::{FileType, short};
+use crate::fs::FileType;
 use crate::item::{RootPath, hex};
-use crate::kinds;
 
 use index::Index;
 pub(crate) use original::Original;
@@ -287,31 +287,6 @@ impl Kept {
         KeptEntry { name, path, since, what }
     }
 
-    /// The name of the original of an item, as its state has it.
-    pub fn original_of(state: &ItemState) -> Option<String> {
-        state.noted::<PathNote>()?.original
-    }
-
-    /// Notes in the states of items what an earlier version kept of them, in files that were called by the items.
-    pub fn name_originals(&self, current: &mut CurrentGraph) {
-        let slots: Vec<_> = current.slots().collect();
-        for slot in slots {
-            let Some(item) = current.item_at(slot).filter(|item| kinds::on_disk(item).is_some()) else {
-                continue;
-            };
-            let name = short(&[item.kind().as_str(), item.reference().name().as_str()]);
-            let Some(state) = current.state_at_mut(slot).filter(|state| state.ownership().is_adopted())
-            else {
-                continue;
-            };
-            let note: PathNote = state.noted().unwrap_or_default();
-            if note.original.is_none() && note.released.is_none() && self.path(&name).exists() {
-                state.note(&PathNote { original: Some(name), ..note });
-                current.touch_at(slot);
-            }
-        }
-    }
-
     /// Keeps an original for good that is nobody's any more: it never makes room for others. Returns where.
     pub(crate) fn retire(&self, name: &str) -> Result<PathBuf, OpError> {
         let mut index = self.index();
@@ -561,6 +536,7 @@ mod tests {
 
     #[test]
     fn the_originals_of_an_earlier_version_are_named_in_the_states_of_their_items() {
+        use crate::fs::short;
         use crate::kinds::Symlink;
         use setpoint_graph::{ItemHandle, Name, SubgraphPath};
         let directory = tempfile::tempdir().unwrap();

@@ -31,6 +31,9 @@ pub(crate) enum Original {
         /// Its extended attributes, with what is in them as the content is written.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attributes: Vec<(String, String)>,
+        /// The digest of what Setpoint wrote in its place, of one whose item the state has forgotten since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wrote: Option<String>,
     },
     /// A symbolic link.
     Link {
@@ -43,6 +46,9 @@ pub(crate) enum Original {
         attributes: Vec<(String, String)>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<RootPath>,
+        /// As of a file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wrote: Option<String>,
     },
     /// A directory, of which only the permissions are changed.
     Directory {
@@ -75,13 +81,13 @@ impl Original {
     ) -> Self {
         let Found { mode, uid, gid, .. } = found;
         let attributes = written(attributes);
-        Self::File { content, large, mode, uid, gid, path: Some(path.clone()), attributes }
+        Self::File { content, large, mode, uid, gid, path: Some(path.clone()), attributes, wrote: None }
     }
 
     /// A link that points there, at this path.
     pub(crate) fn link(path: &RootPath, target: String, attached: &Attached) -> Self {
         let (owner, attributes) = (attached.owner, written(&attached.attributes));
-        Self::Link { target, owner, attributes, path: Some(path.clone()) }
+        Self::Link { target, owner, attributes, path: Some(path.clone()), wrote: None }
     }
 
     /// The attributes of what is kept.
@@ -103,6 +109,22 @@ impl Original {
     pub(crate) fn moved_to(mut self, to: &RootPath) -> Self {
         let (Self::File { path, .. } | Self::Link { path, .. } | Self::Directory { path, .. }) = &mut self;
         *path = Some(to.clone());
+        self
+    }
+
+    /// The digest of what Setpoint wrote in its place, where the state has forgotten the item.
+    pub(crate) fn wrote(&self) -> Option<&str> {
+        match self {
+            Self::File { wrote, .. } | Self::Link { wrote, .. } => wrote.as_deref(),
+            Self::Directory { .. } => None,
+        }
+    }
+
+    /// The same, with the digest of what Setpoint wrote in its place.
+    pub(super) fn with_wrote(mut self, digest: &str) -> Self {
+        if let Self::File { wrote, .. } | Self::Link { wrote, .. } = &mut self {
+            *wrote = Some(digest.to_owned());
+        }
         self
     }
 

@@ -8,17 +8,22 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation, Ownership};
+use setpoint_graph::ItemRef;
+use tokio_util::sync::CancellationToken;
 
 use super::Process;
-use crate::configure::LastingNote;
-use crate::fs::{lasting_number, untouched};
+use crate::configure::{LastingNote, Notice};
+use crate::fs::{Temporary, lasting_number, untouched};
 use crate::host::Host;
+use crate::kinds::File;
 use crate::process::{
     Alive, NOT_INHERITED, Probe, Started, TAG, Tag, last_lines_since, spawn_with_limit, stop,
 };
 
 /// How long a new process is observed: one that ends within this time has failed.
 const WATCHED: Duration = Duration::from_millis(100);
+/// How long a process that was cancelled while it was starting may take to end before it is killed: nobody waits for it any more.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Starts, ends and finds processes.
 #[derive(Debug)]
@@ -38,8 +43,14 @@ impl Processes {
 
     fn open_log(&self, item: &Process) -> Result<fs::File, OpError> {
         if let Some(log) = &item.log {
-            let opened = self.host.0.root.open_log(log);
-            return opened.map_err(|error| OpError::untouched(format!("its log file: {error}")));
+            let file = ItemRef::of::<File>(format!("{}:log", item.name));
+            let opened = self.host.0.root.open_log(log, &Temporary::name(self.host.set(), &file));
+            let opened = opened.map_err(|error| OpError::untouched(format!("its log file: {error}")));
+            let (opened, is_copied) = opened?;
+            if is_copied {
+                self.host.0.notices.add(Notice::OtherNames { item: file, path: log.clone() });
+            }
+            return Ok(opened);
         }
         let path = self.host.log_of(item);
         // What a process says may be nobody else's business.
@@ -103,7 +114,7 @@ impl Processes {
                 let when = if item.ready.is_some() { "before it was ready" } else { "at once" };
                 return Err(self.ended(item, when, status, log_from.unwrap_or(0)));
             }
-            () = cx.cancelled() => return Err(OpError::new("cancelled while the process was starting")),
+            () = cx.cancelled() => return Err(self.end_cancelled(cx, item).await),
             in_time = settled => in_time?,
         };
         if in_time {
@@ -158,6 +169,18 @@ impl Processes {
         self.end(cx, item, &left.all).await
     }
 
+    /// Ends a process that was cancelled while it was starting, and says so: nobody would know that it runs.
+    async fn end_cancelled(&self, cx: &OpCx, item: &Process) -> OpError {
+        let why = "cancelled while the process was starting";
+        let timeout = item.stop_timeout.duration().min(CANCELLED_WITHIN);
+        let found = self.tag(item).find(noted(cx).as_ref()).all;
+        // What was cancelled is not cancelled once more.
+        match self.end_within(cx, item, &found, timeout, &CancellationToken::new()).await {
+            Ok(()) => OpError::untouched(format!("{why}, and it was ended")),
+            Err(error) => OpError::new(format!("{why}, and it may still run: {error}")),
+        }
+    }
+
     /// Asks whether a process is ready of which a run that was cut off could not say so. One of which that is not known
     /// is ended and started again.
     async fn check_ready(&self, cx: &OpCx, item: &Process, noted: Option<&Started>) -> Result<(), OpError> {
@@ -172,9 +195,20 @@ impl Processes {
     }
 
     async fn end(&self, cx: &OpCx, item: &Process, processes: &[Alive]) -> Result<(), OpError> {
+        self.end_within(cx, item, processes, item.stop_timeout.duration(), cx.cancellation()).await
+    }
+
+    async fn end_within(
+        &self,
+        cx: &OpCx,
+        item: &Process,
+        processes: &[Alive],
+        timeout: Duration,
+        cancellation: &CancellationToken,
+    ) -> Result<(), OpError> {
         self.host.0.process_operations.ends(cx.item());
-        let (signal, timeout) = (item.stop_signal.signal(), item.stop_timeout.duration());
-        let stopped = stop(processes, signal, timeout, &self.host.0.children, cx.cancellation()).await;
+        let signal = item.stop_signal.signal();
+        let stopped = stop(processes, signal, timeout, &self.host.0.children, cancellation).await;
         stopped.map_err(|error| OpError::new(error.to_string()))?;
         for process in processes {
             // It was asked to: nobody wants to know how it ended.

@@ -224,6 +224,7 @@ fn apply_kept(
     let intended = intended.as_deref();
     let now = preview::preview(engine, host, &set.manifest, &current, intended, &selection, &refreshed);
     let mut now = runtime()?.block_on(now)?;
+    runtime()?.block_on(now.ask_checks(engine, intended, &refreshed));
     if selection == Selection::All {
         now.warn_of_left_out(change.writer.manifests().as_ref(), &set.manifest);
     }
@@ -321,6 +322,9 @@ impl PendingChange<'_> {
         let preview =
             preview::preview(engine, host, &set.manifest, &current, *intended, selection, refreshed);
         let mut preview = runtime()?.block_on(preview)?;
+        if self.reads {
+            runtime()?.block_on(preview.ask_checks(engine, *intended, refreshed));
+        }
         if intended.is_some() && *selection == Selection::All {
             preview.warn_of_left_out(self.writer.manifests().as_ref(), &set.manifest);
         }

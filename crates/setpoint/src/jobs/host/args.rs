@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use setpoint_graph::ItemRef;
+use setpoint_host::bad_name;
 
 /// Which manifests, and which state.
 #[derive(Clone, Debug, Args)]
@@ -32,7 +33,7 @@ pub(crate) struct PathArgs {
 /// What a plan is about, and how it is carried out.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChangeArgs {
-    /// Only these items, written `kind.name`, with what they need; of those that go, with what needs them.
+    /// Only these items, written `kind.name`, with what they need; of those that go, with what can't be there without them.
     #[arg(long, value_name = "ITEM", value_parser = parse_item)]
     pub(crate) target: Vec<ItemRef>,
     /// Whether the host is read first; without it, Setpoint trusts what it remembers.
@@ -246,7 +247,7 @@ pub(crate) enum StateCommand {
         #[arg(value_parser = parse_item)]
         from: ItemRef,
         /// Its new name, written `kind.name`.
-        #[arg(value_parser = parse_item)]
+        #[arg(value_parser = parse_new_item)]
         to: ItemRef,
         #[command(flatten)]
         set: PathArgs,
@@ -358,6 +359,15 @@ fn parse_item(text: &str) -> Result<ItemRef, String> {
     match text.split_once(['.', '/']) {
         Some((kind, name)) if !kind.is_empty() && !name.is_empty() => Ok(ItemRef::new(kind, name)),
         _ => Err("an item is written kind.name, for instance file.motd".to_owned()),
+    }
+}
+
+/// Reads an item as a manifest may call it.
+fn parse_new_item(text: &str) -> Result<ItemRef, String> {
+    let item = parse_item(text)?;
+    match bad_name(item.name().as_str()) {
+        None => Ok(item),
+        Some(why) => Err(format!("no manifest can call it so: {why}")),
     }
 }
 

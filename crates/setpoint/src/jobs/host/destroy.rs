@@ -31,7 +31,14 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     let left_over = clean_up(&host, &writer, &mut current, stays, report);
     let engine = set::engine(&host, &args.change, &[]);
     set::check_known(&args.change.target, &Graph::new(set.name()), &current)?;
-    let gone = set::dependents(&current, &args.change.target);
+    let gone = set::going(&current, &args.change.target);
+    let staying: Vec<String> = set::staying(&current, &gone).iter().map(ToString::to_string).collect();
+    if !staying.is_empty() {
+        let names = staying.join(", ");
+        report.warn(&format!(
+            "what only comes after or refers to what goes stays: {names}; `--target` takes it too"
+        ));
+    }
     let selection = if gone.is_empty() { Selection::all() } else { Selection::items(gone.iter().cloned()) };
     host.set_unwanted(if gone.is_empty() { set::unwanted(&current, None) } else { gone.clone() });
     let refreshed = if args.change.refresh || writer.has_unsaved_runs() {

@@ -53,6 +53,9 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     let intended = intended.as_deref();
     let preview = preview::preview(&engine, &host, &set.manifest, current, intended, &selection, &refreshed);
     let mut preview: Preview = runtime()?.block_on(preview)?;
+    if args.change.refresh {
+        runtime()?.block_on(preview.ask_checks(&engine, intended, &refreshed));
+    }
     if selection == Selection::All {
         preview.warn_of_left_out(snapshot.manifests.as_ref(), &set.manifest);
     }

@@ -92,6 +92,42 @@ impl Preview {
             self.warnings.extend(left_out(before, manifest));
         }
     }
+
+    /// Asks the checks of commands that are about to be applied for the first time: where one holds already, nothing is run.
+    pub(crate) async fn ask_checks(
+        &mut self,
+        engine: &Engine,
+        intended: Option<&Graph>,
+        refreshed: &Refreshed,
+    ) {
+        // What was found to be gone was asked for right now.
+        let gone: BTreeSet<&ItemRef> = refreshed.drifted.iter().map(|drifted| &drifted.item).collect();
+        let (mut asked, mut items) = (Vec::new(), Vec::new());
+        for operation in &mut self.plan.operations {
+            let is_first = operation.action == Action::Create
+                && !operation.temporary
+                && operation.code == Some(ReasonCode::Missing);
+            let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
+            if let Some(new) = intended.and_then(|graph| graph.item(&item)).filter(|_| is_first)
+                && new.get::<Command>().is_some_and(|command| command.check.is_some())
+                && !gone.contains(&item)
+            {
+                asked.push(operation);
+                items.push(ToRead::from(new.clone()));
+            }
+        }
+        if items.is_empty() {
+            return;
+        }
+        for (operation, reading) in asked.into_iter().zip(engine.read_items(items).await) {
+            // What could not be asked now may well be when its turn comes.
+            if matches!(reading.observed, Ok(Observed::Present(_))) {
+                operation.code = Some(ReasonCode::TakenOver);
+                operation.reason = String::from("its `check` holds already: it is adopted, and never undone");
+            }
+        }
+        self.plan.recount();
+    }
 }
 
 impl From<&Drifted> for DriftView {

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
-use setpoint_graph::{Edge, Graph, ItemRef, ItemTypes, SlotId, State};
-use setpoint_host::{Diagnostic, Directory, Host, HostOptions, Kept, Manifest, item_types, registry};
+use setpoint_engine::{CurrentGraph, Engine, ItemState, Refreshed, Selection};
+use setpoint_graph::{Edge, Graph, ItemHandle, ItemRef, ItemTypes, Node, SlotId, State};
+use setpoint_host::{
+    Diagnostic, Directory, File, Host, HostOptions, Kept, Manifest, item_types, path_of, registry,
+};
 use setpoint_state::{Snapshot, StateDir, Writer};
 
 use super::args::{ChangeArgs, LockArgs, PathArgs, SetArgs};
@@ -306,7 +308,7 @@ pub(crate) fn scope<'a>(
     }
     let (stay, go): (Vec<&ItemRef>, Vec<&ItemRef>) = targets.iter().partition(|item| intended.contains(item));
     let mut items = requirements(intended, stay);
-    items.extend(dependents(current, go));
+    items.extend(going(current, go));
     let selection = Selection::items(items.iter().cloned());
     // What only waits for one of them is not made on the way.
     let mut intended = intended.clone();
@@ -316,6 +318,12 @@ pub(crate) fn scope<'a>(
         let _ = intended.del_item(other);
     }
     Ok(Scope { selection, intended: Cow::Owned(intended) })
+}
+
+/// Returns whether it is not known where everything is, as a run was cut off, also where its journal was taken over since.
+pub(crate) fn is_cut_off(writer: &Writer, current: &CurrentGraph) -> bool {
+    let mut located = current.items().filter(|node| path_of(node.item()).is_some());
+    writer.has_unsaved_runs() || located.any(|node| node.state().is_some_and(ItemState::is_unknown))
 }
 
 /// Returns whether an item is known to be there.
@@ -342,6 +350,44 @@ pub(crate) fn dependents<'a, S: State>(
         current.dependency_at(edge.slot, edge.position).is_none_or(|dependency| !dependency.is_order())
     };
     reach(current, items, |slot| current.incoming_at(slot).iter().filter(|edge| stands_on(edge)))
+}
+
+/// Items that go, with all that needs them, and with what nobody declared and was only made for these: directories and logs.
+pub(crate) fn going<'a>(
+    current: &CurrentGraph,
+    items: impl IntoIterator<Item = &'a ItemRef>,
+) -> BTreeSet<ItemRef> {
+    let mut going = dependents(current, items);
+    let is_made_for_others = |item: &ItemHandle| {
+        let is_directory = item.get::<Directory>().is_some_and(|directory| directory.implicit);
+        is_directory || item.get::<File>().is_some_and(|file| file.log)
+    };
+    // One of them may have been made for another one.
+    loop {
+        let only_for_those = |node: &Node<'_, ItemState>| {
+            let mut dependents = dependents_of(current, node.reference()).peekable();
+            dependents.peek().is_some() && dependents.all(|dependent| going.contains(dependent))
+        };
+        let made = current.items().filter(|node| is_made_for_others(node.item()) && only_for_those(node));
+        let made: Vec<ItemRef> = made.map(|node| node.reference().clone()).collect();
+        let before = going.len();
+        going.extend(made);
+        if going.len() == before {
+            return going;
+        }
+    }
+}
+
+/// What comes after items that go, and is there: it stays, whatever becomes of them.
+pub(crate) fn staying(current: &CurrentGraph, going: &BTreeSet<ItemRef>) -> BTreeSet<ItemRef> {
+    let dependents = going.iter().flat_map(|item| dependents_of(current, item));
+    dependents.filter(|item| !going.contains(*item) && is_there(current, item)).cloned().collect()
+}
+
+/// The items that depend on another one in any way.
+fn dependents_of<'a>(current: &'a CurrentGraph, item: &ItemRef) -> impl Iterator<Item = &'a ItemRef> {
+    let edges = current.slot_of(item).map_or(&[][..], |slot| current.incoming_at(slot));
+    edges.iter().filter_map(|edge| current.reference_at(edge.slot))
 }
 
 /// Items with all that is held back while they can't be read: what comes after them, and all that needs one of these.

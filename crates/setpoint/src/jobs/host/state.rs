@@ -12,7 +12,7 @@ use serde_json::Value;
 use setpoint_engine::{CurrentGraph, Engine, ItemState, Observed, Presence, Reading, Selection};
 use setpoint_graph::{ItemRef, Node, SubgraphPath};
 use setpoint_host::{
-    Host, HostOptions, Started, attributes, item_types, may_be_set_aside, path_of, registry,
+    Host, HostOptions, Kept, Started, attributes, item_types, may_be_set_aside, path_of, registry,
 };
 use setpoint_state::Writer;
 
@@ -45,7 +45,7 @@ pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError
     match command {
         StateCommand::List { set, json } => list(set, *json, report),
         StateCommand::Show { item, set, json, show_secrets } => show(item, set, *json, *show_secrets, report),
-        StateCommand::Kept { name, set, json } => kept::run(name.as_deref(), set, *json),
+        StateCommand::Kept { name, set, json } => kept::run(name.as_deref(), set, *json, report),
         StateCommand::Rm { items, force, set, lock } => remove(items, *force, set, *lock, report),
         StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock, report),
         StateCommand::Unprotect { items, set, lock } => unprotect(items, set, *lock, report),
@@ -180,17 +180,22 @@ fn remove(
 ) -> Result<u8, CliError> {
     let (writer, mut graph) = lock_to_mend(args, "state rm", lock, items, force, report)?;
     let host = remembered_host(&writer, &graph)?;
-    let mut forgotten = Vec::new();
+    let (mut forgotten, mut states) = (Vec::new(), Vec::new());
     for item in items {
         let Some(node) = graph.node_of(item) else { return Err(not_remembered(item, Some(&graph))) };
         let aside = set_aside(host.as_ref(), node.state());
         if !force && aside != SetAside::Nothing {
             return Err(Error::SetAside { item: item.clone(), path: aside.path() }.into());
         }
+        states.extend(node.state().cloned());
         forgotten.push((item, aside.path()));
         graph.del_item(item)?;
     }
     writer.save(&graph, None)?;
+    let kept = Kept::new(&runtime_directory(writer.dir()));
+    for state in &states {
+        kept.forget(state);
+    }
     for (item, aside) in forgotten {
         let aside = aside.map(|path| format!(", also what was set aside at {}", path.display()));
         let aside = aside.unwrap_or_default();
@@ -310,6 +315,7 @@ fn lock_to_mend(
         return Err(not_remembered(item, None));
     };
     let (writer, graph) = lock_state(&state, &known.set, command, lock)?;
+    report_damage(writer.damaged(), report);
     // What a run that was cut off left lying about is known from its journal, which ends with the next save.
     if !writer.interrupted_items().is_empty() {
         match remembered_host(&writer, &graph)? {
@@ -324,6 +330,7 @@ fn lock_to_mend(
 fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> Result<u8, CliError> {
     let set = Set::load(args)?;
     let (writer, mut graph) = set.lock("state import", lock)?;
+    report_damage(writer.damaged(), report);
     let host = set.host(&graph)?;
     name_slow_checks(&host, report);
     sweep(&host, &writer, &graph, report);

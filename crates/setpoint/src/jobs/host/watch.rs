@@ -354,7 +354,16 @@ impl WatchLoop {
         };
         let intended = intended.as_deref();
         let (engine, host, manifest) = (&self.engine, &self.host, &self.set.manifest);
-        let preview = preview::preview(engine, host, manifest, current, intended, &selection, &refreshed);
+        // Where something is done, checks are asked then.
+        let only_reports = matches!(self.mode, Mode::Report { .. });
+        let preview = async {
+            let mut preview =
+                preview::preview(engine, host, manifest, current, intended, &selection, &refreshed).await?;
+            if only_reports {
+                preview.ask_checks(engine, intended, &refreshed).await;
+            }
+            Ok::<_, CliError>(preview)
+        };
         let Some(preview) = self.stop.drain().run_until_cancelled(preview).await else {
             return Ok(Passed::Unread);
         };

@@ -13,7 +13,7 @@ use super::super::args::{LockArgs, SetArgs};
 use super::super::error::Error;
 use super::super::progress::name_slow_checks;
 use super::super::root::RootIdentity;
-use super::super::set::{Set, is_there, lock_state, not_remembered};
+use super::super::set::{Set, is_cut_off, is_there, lock_state, not_remembered, report_damage};
 use crate::error::CliError;
 use crate::report::{Report, print, read_or_not};
 use crate::service::runtime;
@@ -26,7 +26,8 @@ pub(super) fn accept(
 ) -> Result<u8, CliError> {
     let set = Set::load_to_remove(args)?;
     let (writer, mut graph) = set.lock("state accept", lock)?;
-    if writer.has_unsaved_runs() {
+    report_damage(writer.damaged(), report);
+    if is_cut_off(&writer, &graph) {
         // What it has set aside, or was about to take over, is known by its notes.
         return Err(Error::CutOff.into());
     }
@@ -61,12 +62,13 @@ pub(super) fn accept(
 pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs, report: Report) -> Result<u8, CliError> {
     let set = Set::load(args)?;
     let (writer, mut graph) = lock_state(&set.state, set.name(), "state relocate", lock)?;
+    report_damage(writer.damaged(), report);
     let root = RootIdentity::of(set.manifest.root())?;
     if root.check(writer.location().as_deref(), &graph).is_ok() {
         print(&format!("{}: everything is in {} already.\n", set.name(), set.manifest.root().display()))?;
         return Ok(0);
     }
-    if writer.has_unsaved_runs() {
+    if is_cut_off(&writer, &graph) {
         // What it left lying about is known by where it was.
         return Err(Error::CutOffElsewhere.into());
     }

@@ -10,9 +10,9 @@ use setpoint_host::{Kept, KeptEntry, KeptThing, RootPath, path_of};
 
 use super::super::args::PathArgs;
 use super::super::error::Error;
-use super::super::set::{runtime_directory, state_of};
+use super::super::set::{report_damage, runtime_directory, state_of};
 use crate::error::CliError;
-use crate::report::{print, print_bytes, print_json};
+use crate::report::{Report, print, print_bytes, print_json};
 
 /// One that is kept, as the list shows it.
 #[derive(Debug, Serialize)]
@@ -39,7 +39,7 @@ struct Items {
 }
 
 /// Lists what is kept, or prints one of them.
-pub(crate) fn run(name: Option<&str>, args: &PathArgs, json: bool) -> Result<u8, CliError> {
+pub(crate) fn run(name: Option<&str>, args: &PathArgs, json: bool, report: Report) -> Result<u8, CliError> {
     let state = state_of(args);
     let kept = Kept::new(&runtime_directory(&state));
     let entries = kept.list().map_err(Error::KeptList)?;
@@ -48,7 +48,9 @@ pub(crate) fn run(name: Option<&str>, args: &PathArgs, json: bool) -> Result<u8,
             entries.iter().find(|entry| entry.name == name).ok_or_else(|| Error::NotKept(name.to_owned()))?;
         return write(entry);
     }
-    let mut known = state.read()?.map(|snapshot| snapshot.graph);
+    let snapshot = state.read()?;
+    report_damage(snapshot.as_ref().and_then(|snapshot| snapshot.damaged.as_deref()), report);
+    let mut known = snapshot.map(|snapshot| snapshot.graph);
     if let Some(known) = &mut known {
         kept.name_originals(known);
     }
