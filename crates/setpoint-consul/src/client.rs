@@ -13,11 +13,11 @@ use tokio::time::sleep;
 
 use crate::auth::{Auth, Login, Secret, read_secret};
 use crate::connections::Connections;
-use crate::entry::Entry;
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::transaction::{MAX_OPERATIONS, Operation};
 use crate::wire;
+use setpoint_kv::Entry;
+use setpoint_kv::{MAX_OPERATIONS, Operation};
 
 /// How often a token file is looked at while a query is under way.
 const TOKEN_FILE_INTERVAL: Duration = Duration::from_secs(2);

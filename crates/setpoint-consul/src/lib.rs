@@ -14,18 +14,15 @@
 mod auth;
 mod client;
 mod connections;
-mod entry;
 mod error;
 mod settings;
-mod transaction;
 pub mod watch;
 mod wire;
 
 pub use auth::{Auth, Login, Secret};
 pub use client::{Client, Read, Response};
-pub use entry::Entry;
 pub use error::Error;
+pub use setpoint_kv::{Entry, MAX_OPERATIONS, Operation};
 pub use settings::{ClientCertificate, Settings, Tls};
-pub use transaction::{MAX_OPERATIONS, Operation};
 pub use watch::Cursor;
 pub use wire::entries;

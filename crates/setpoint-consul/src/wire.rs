@@ -8,9 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::entry::Entry;
 use crate::error::Error;
-use crate::transaction::Operation;
+use setpoint_kv::Entry;
+use setpoint_kv::Operation;
 
 /// One key, as Consul lists it.
 #[derive(Deserialize)]

@@ -13,11 +13,11 @@ use super::contest::Contest;
 use super::reconciler::write_status;
 use super::structures::Expected;
 use crate::api::{Composite, CompositeSpec};
-use crate::declare::{
+use setpoint_structure::declare::{
     Baseline, Changes, Claimant, Conflict, Declaration, Resolution, Set, changes, is_claim, ownable,
     owned_before, resolve, structure_ref_key, to_read,
 };
-use crate::structure::{Entry, Key};
+use setpoint_structure::{Entry, Key};
 
 /// How often in a row keys that change under our hands are read anew.
 const ROUNDS: usize = 5;

@@ -16,7 +16,7 @@ use super::references::Sighted;
 use super::structures::{Expected, Followed, Structures};
 use crate::api::Composite;
 use crate::settings::Settings;
-use crate::structure::prefix;
+use setpoint_structure::prefix;
 
 /// How long a status that something else changed is left as it is.
 const STATUS_REPAIR: Duration = Duration::from_secs(5);

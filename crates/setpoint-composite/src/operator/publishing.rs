@@ -12,7 +12,7 @@ use super::metrics::{Metrics, Result as RequestResult};
 use super::report::ConsulState;
 use crate::api::Composite;
 use crate::publish::{Poll, PublishState, Publisher, PublisherSettings, Standing, Target, Writer};
-use crate::structure::IssueKind;
+use setpoint_structure::IssueKind;
 
 /// A publisher at work.
 #[derive(Debug)]

@@ -25,8 +25,8 @@ use super::references::next_sight;
 use super::report::{Facts, conflict, event, events, not_oldest, published, status_of};
 use super::summary::NamespaceSummary;
 use crate::api::{Composite, CompositeStatus, FINALIZER, RELEASE_ANNOTATION};
-use crate::declare::structure_ref_key;
-use crate::structure::{IssueKind, prefix};
+use setpoint_structure::declare::structure_ref_key;
+use setpoint_structure::{IssueKind, prefix};
 
 /// The bound of the first pause after something failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);

@@ -17,7 +17,7 @@ use setpoint_loop::{Backoff, Supervisor, Task, TokenBucket};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use crate::structure::Entry;
+use setpoint_structure::Entry;
 
 /// How long keys may go unread while nothing changes.
 const LONGEST_REST: Duration = Duration::from_secs(10);

@@ -11,9 +11,9 @@ use setpoint_kube::conditions::{Finding, Verdict, set_condition};
 use crate::api::{
     Composite, CompositeStatus, ConditionType, MAX_ISSUES, Phase, Published, Role, StatusIssue, condition,
 };
-use crate::declare::{Claimant, Conflict};
 use crate::publish::{PublishState, Standing};
 use crate::settings::Settings;
+use setpoint_structure::declare::{Claimant, Conflict};
 
 /// How reading Consul goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

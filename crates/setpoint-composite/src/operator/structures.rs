@@ -24,9 +24,9 @@ use super::metrics::{Metrics, Result as RequestResult};
 use super::overview::Overview;
 use super::references::{References, Sighted};
 use super::report::ConsulState;
-use crate::declare::{claimed, structure_ref_key};
 use crate::settings::Settings;
-use crate::structure::prefix;
+use setpoint_structure::declare::{claimed, structure_ref_key};
+use setpoint_structure::prefix;
 
 /// After how many failures in a row Consul counts as out of reach.
 const TOLERATED: u32 = 3;

@@ -27,7 +27,7 @@ use super::desired::{
 use super::observations::Observation;
 use super::ownership::Ownership;
 use super::write::{WriteError, Writer, Written};
-use crate::structure::{Issue, Payload, transform};
+use setpoint_structure::{Issue, Payload, transform};
 
 /// Follows Consul and puts snapshots into a slot, until it is dropped.
 pub type Poll = Arc<dyn Fn(latest::Sender<Snapshot>) -> BoxFuture<'static, ()> + Send + Sync>;

@@ -8,9 +8,9 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{Api, PostParams};
 use reqwest::Method;
 use serde_json::{Value, json};
-use setpoint_composite::declare::{Changes, changes, owned_after, removal};
 use setpoint_composite::operator::apply;
 use setpoint_consul::{Auth, Client, ClientCertificate, Error, Login, Read, Secret, Settings, Tls};
+use setpoint_structure::declare::{Changes, changes, owned_after, removal};
 use setpoint_testutils::certificates::Authority;
 use setpoint_testutils::{Acl, Consul, Kubernetes, Port, Workdir, need};
 

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use setpoint_composite::structure::transform;
 use setpoint_consul::watch::{Event, Settings, Snapshot, watch};
 use setpoint_consul::{Client, Settings as Consul};
 use setpoint_loop::latest;
+use setpoint_structure::transform;
 use setpoint_testutils::wait;
 use setpoint_testutils::wait::LIMIT;
 use tokio::task::JoinHandle;
@@ -55,7 +55,7 @@ impl Watching {
             };
             noted.lock().expect("no test panicked with it").push(text);
         };
-        let prefix = setpoint_composite::structure::prefix(composite);
+        let prefix = setpoint_structure::prefix(composite);
         let task = tokio::spawn(watch(client, prefix, settings, sink, cancel.clone(), observer));
         Self { cancel, snapshots, events, task, last: None }
     }

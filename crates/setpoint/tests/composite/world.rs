@@ -11,8 +11,8 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use setpoint_composite::api::{Composite, ConditionType, condition, crd};
 use setpoint_composite::publish::{INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, payload_of};
-use setpoint_composite::structure::{prefix, transform};
 use setpoint_consul::{self as consul, Read};
+use setpoint_structure::{prefix, transform};
 use setpoint_testutils::kubernetes::{History, TestNamespace};
 use setpoint_testutils::{Consul, Kubernetes, Missing, Port, Process, Workdir, wait};
 

@@ -137,7 +137,7 @@ async fn what_others_declare_stays_also_with_one_operator_in_each_namespace() {
 
 /// The index of the last change of each key of a structure.
 async fn indices(world: &World, id: &str) -> BTreeMap<String, u64> {
-    let prefix = setpoint_composite::structure::prefix(id);
+    let prefix = setpoint_structure::prefix(id);
     let listed = world.consul_client().list(&prefix, consul::Read::Consistent).await.unwrap();
     listed.entries.into_iter().map(|entry| (entry.key, entry.modify_index)).collect()
 }

@@ -289,7 +289,7 @@ impl World {
 
     /// The structure in Consul, with keys from the namespace on.
     pub(crate) async fn structure(&self, id: &str) -> BTreeMap<String, String> {
-        let prefix = setpoint_composite::structure::prefix(id);
+        let prefix = setpoint_structure::prefix(id);
         let all = self.keys(&prefix).await;
         all.into_iter().map(|(key, value)| (key.strip_prefix(&prefix).unwrap().to_owned(), value)).collect()
     }

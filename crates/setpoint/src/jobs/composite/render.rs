@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use setpoint_composite::settings::CloudProvider;
-use setpoint_composite::structure::{Entry, Key, Payload, prefix, transform};
 use setpoint_consul as consul;
+use setpoint_structure::{Entry, Key, Payload, prefix, transform};
 
 use super::error::Error;
 use super::structure::{IssueView, warn};

@@ -4,8 +4,8 @@ use std::fmt::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use setpoint_composite::structure::{Issue, Payload, Roles};
 use setpoint_plan::{Action, AttributeChange, Plan, PlannedOperation};
+use setpoint_structure::{Issue, Payload, Roles};
 
 use crate::report::Report;
 

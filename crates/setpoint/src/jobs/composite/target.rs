@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use setpoint_composite::publish::payload_of;
 use setpoint_composite::settings::CloudProvider;
-use setpoint_composite::structure::Payload;
+use setpoint_structure::Payload;
 use tokio::time::timeout;
 
 use super::connect::{ConsulArgs, KubernetesArgs};

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use setpoint_composite::declare::{
+use setpoint_kv::{MAX_OPERATIONS, Operation};
+use setpoint_structure::declare::{
     Baseline, Changes, Declaration, after, changes, data_changes, owned_after, owned_before, removal,
     structure_ref_key,
 };
-use setpoint_composite::structure::{Entry, transform};
-use setpoint_consul::{MAX_OPERATIONS, Operation};
+use setpoint_structure::{Entry, transform};
 
 fn plain(namespace: &str, baseline: Option<&str>) -> Declaration {
     Declaration {

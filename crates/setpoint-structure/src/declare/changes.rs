@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use setpoint_consul::{Entry, MAX_OPERATIONS, Operation};
+use setpoint_kv::{Entry, MAX_OPERATIONS, Operation};
 
 /// A key that is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Changes {
 ///
 /// ```
 /// use std::collections::{BTreeMap, BTreeSet};
-/// use setpoint_composite::{declare::changes, structure::Entry};
+/// use setpoint_structure::{Entry, declare::changes};
 ///
 /// let declared = BTreeMap::from([("a".into(), "1".into()), ("b".into(), "2".into())]);
 /// let owned = BTreeSet::from(["a".into(), "old".into()]);

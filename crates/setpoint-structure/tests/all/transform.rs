@@ -1,6 +1,6 @@
 //! From entries to the payload: the cases of the original by their names, and what it left untested.
 
-use setpoint_composite::structure::{Entry, Issue, IssueKind, Payload, transform};
+use setpoint_structure::{Entry, Issue, IssueKind, Payload, transform};
 
 /// Entries below `composite/x/structure/`, each as `namespace/attribute=value`.
 fn structure(lines: &[&str]) -> Vec<Entry> {

@@ -4,7 +4,7 @@ use setpoint_plan::{Action, AttributeChange, Plan, PlannedOperation};
 
 use super::changes::Changes;
 use super::claims::is_claim;
-use crate::structure::{Entry, Payload};
+use crate::{Entry, Payload};
 
 /// The kind of thing that a key of Consul is in a plan.
 const KEY: &str = "key";

@@ -69,12 +69,12 @@ pub struct Issue {
 }
 
 impl Issue {
-    pub(super) fn new(kind: IssueKind, subject: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: IssueKind, subject: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, subject: shortened(subject.into()), message: shortened(message.into()) }
     }
 
     /// Adds what became of a group that is ambiguous.
-    pub(super) fn and(mut self, kept: bool) -> Self {
+    pub(crate) fn and(mut self, kept: bool) -> Self {
         self.message += if kept { "; what was published before is kept" } else { "; the group is left out" };
         self
     }

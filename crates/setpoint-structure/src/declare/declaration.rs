@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::structure::{Attribute, Key};
+use crate::{Attribute, Key};
 
 /// One namespace's part of a composite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Declaration {
     /// Every key that is declared, with its value.
     ///
     /// ```
-    /// use setpoint_composite::declare::Declaration;
+    /// use setpoint_structure::declare::Declaration;
     ///
     /// let baseline = Declaration {
     ///     operator_namespace: "shop".into(),

@@ -2,28 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use setpoint_consul::Entry;
+use setpoint_kv::Entry;
 
-use super::entry::{Attribute, Key};
-use super::issue::{Issue, IssueKind};
+use crate::issue::{Issue, IssueKind};
+use crate::key::{Attribute, Key};
 
 /// What a namespace is in its composite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CompositeRole {
+pub(crate) enum CompositeRole {
     Baseline,
     Satellite,
 }
 
 /// What a namespace is in its blue-green group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum BluegreenRole {
+pub(crate) enum BluegreenRole {
     Controller,
     Origin,
     Peer,
 }
 
 impl BluegreenRole {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Controller => "controller",
             Self::Origin => "origin",
@@ -34,11 +34,11 @@ impl BluegreenRole {
 
 /// A namespace whose place is known.
 #[derive(Debug)]
-pub(super) struct Namespace<'a> {
-    pub(super) name: &'a str,
-    pub(super) composite: CompositeRole,
-    pub(super) bluegreen: Option<BluegreenRole>,
-    pub(super) controller: Option<&'a str>,
+pub(crate) struct Namespace<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) composite: CompositeRole,
+    pub(crate) bluegreen: Option<BluegreenRole>,
+    pub(crate) controller: Option<&'a str>,
 }
 
 /// What an entry says.
@@ -51,7 +51,7 @@ struct Said<'a> {
 
 /// Reads all entries: the namespaces that can be placed, in the order of their names, and what is wrong with
 /// the rest. Of two entries with the same key the last counts.
-pub(super) fn read<'a>(entries: &'a [Entry], issues: &mut Vec<Issue>) -> Vec<Namespace<'a>> {
+pub(crate) fn read<'a>(entries: &'a [Entry], issues: &mut Vec<Issue>) -> Vec<Namespace<'a>> {
     let mut latest = BTreeMap::new();
     for entry in entries {
         if let Some(key) = Key::parse(&entry.key) {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use setpoint_consul::Entry;
+use setpoint_kv::Entry;
 
-use super::group::{Outcome, assign};
-use super::issue::Issue;
-use super::namespace::{BluegreenRole, CompositeRole, Namespace, read};
-use super::payload::{Payload, Roles, Structure};
+use crate::group::{Outcome, assign};
+use crate::issue::Issue;
+use crate::namespace::{BluegreenRole, CompositeRole, Namespace, read};
+use crate::payload::{Payload, Roles, Structure};
 
 /// What the baseline is called in an issue.
 const BASELINE: &str = "baseline";

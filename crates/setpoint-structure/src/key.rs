@@ -37,7 +37,7 @@ impl fmt::Display for Attribute {
 /// another composite whose id begins alike would be read with it.
 ///
 /// ```
-/// assert_eq!(setpoint_composite::structure::prefix("shop"), "composite/shop/structure/");
+/// assert_eq!(setpoint_structure::prefix("shop"), "composite/shop/structure/");
 /// ```
 pub fn prefix(composite_id: &str) -> String {
     format!("composite/{composite_id}/structure/")
@@ -58,7 +58,7 @@ impl<'a> Key<'a> {
     /// Takes a key apart; none if it is not of this form, or says something that is none of ours.
     ///
     /// ```
-    /// use setpoint_composite::structure::{Attribute, Key};
+    /// use setpoint_structure::{Attribute, Key};
     ///
     /// let key = Key::parse("composite/shop/structure/cart/compositeRole").unwrap();
     /// assert_eq!((key.namespace, key.attribute), ("cart", Attribute::CompositeRole));
