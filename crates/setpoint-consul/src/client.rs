@@ -35,7 +35,7 @@ pub enum Read {
     Consistent,
     /// When something has changed since an index, or after so long.
     Blocking {
-        /// What the last answer said; 0 to be answered at once.
+        /// The index of the last answer; 0 to be answered at once.
         index: u64,
         /// How long Consul waits for a change.
         wait: Duration,
@@ -53,7 +53,7 @@ pub struct Response {
     pub filtered_by_acls: bool,
     /// Whether the server knew a leader.
     pub known_leader: bool,
-    /// How long ago the server heard of the leader; zero if it is the leader.
+    /// How long ago the server was in contact with the leader; zero if it is the leader.
     pub last_contact: Duration,
 }
 
@@ -249,7 +249,7 @@ impl Client {
     /// Only a token file can change; with all else it waits for ever.
     async fn token_changed(&self) {
         let Auth::TokenFile(path) = &self.inner.auth else { return std::future::pending().await };
-        // Whoever finds the new one first, all that wait are told.
+        // Whoever finds the new one first, all that wait are woken.
         let mut used = self.inner.used.subscribe();
         loop {
             tokio::select! {

@@ -105,7 +105,7 @@ impl Error {
         }
     }
 
-    /// Whether the token is one that Consul does not know: expired, or deleted.
+    /// Returns whether the token is one that Consul does not know: expired, or deleted.
     pub(crate) fn is_unknown_token(&self) -> bool {
         matches!(self, Self::Denied(message) if message.contains("ACL not found"))
     }

@@ -125,7 +125,7 @@ mod tests {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
         let limit = Duration::from_millis(200);
-        for said in
+        for part in
             ["", "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nContent-Type: application/json\r\n\r\n{\"maj"]
         {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -135,7 +135,7 @@ mod tests {
                 while let Ok((mut stream, _)) = listener.accept().await {
                     let mut request = [0; 1024];
                     let _ = stream.read(&mut request).await;
-                    stream.write_all(said.as_bytes()).await.unwrap();
+                    stream.write_all(part.as_bytes()).await.unwrap();
                     held.push(stream);
                 }
             });

@@ -55,7 +55,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the longest time in which nothing is heard of a follower that is well.
+    /// Returns the longest time without a sign of life of a follower that is well.
     pub fn patience(&self) -> Duration {
         self.request * 2 + self.watch + self.pauses.1
     }

@@ -1,4 +1,4 @@
-//! Tells what others write from what is written here.
+//! Distinguishes what others write from what is written here.
 //!
 //! ```text
 //!  resources as a watch shows them ──┐
@@ -59,7 +59,7 @@ fn digest(value: &impl Hash) -> u64 {
 }
 
 impl Known {
-    /// Takes note of all resources as they are looked at now.
+    /// Remembers all resources as they are looked at now.
     pub fn look<K>(&mut self, all: impl IntoIterator<Item: Borrow<K>>)
     where
         K: Resource + HasStatus<Status: Serialize>,

@@ -16,7 +16,7 @@ mod server;
 
 use serde_json::Value;
 
-pub use command::Command;
+pub use command::ObservedCommand;
 pub use health::{Health, Role, StateChange};
 pub use server::{ServeError, Server};
 

@@ -8,7 +8,7 @@ use crate::payload::Roles;
 pub(crate) enum Outcome {
     /// Every role has one namespace at most.
     Clear(Roles),
-    /// Who has which role can't be said, for these reasons.
+    /// Which namespace has which role is ambiguous, for these reasons.
     Ambiguous(Vec<Issue>),
 }
 
@@ -21,8 +21,8 @@ impl Outcome {
     }
 }
 
-/// Finds who has which role in a group. The origin is the namespace that says so, or else the only one that
-/// says nothing.
+/// Finds who has which role in a group. The origin is the namespace with that role, or else the only one
+/// without any.
 pub(crate) fn assign(group: &str, members: &[&Namespace<'_>], issues: &mut Vec<Issue>) -> Outcome {
     let mut reasons = Vec::new();
     let mut holder = |role: BluegreenRole| {

@@ -13,7 +13,7 @@ pub enum IssueKind {
     UnknownCompositeRole,
     /// A `bluegreenRole` is none of `controller`, `origin` and `peer`.
     UnknownBluegreenRole,
-    /// Something is said of a namespace, but not whether it is a baseline or a satellite.
+    /// A namespace has attributes, but none says whether it is a baseline or a satellite.
     NoCompositeRole,
     /// Two namespaces of a group have the same role.
     DuplicateRole,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is said of a namespace.
+/// An attribute of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attribute {
     /// `baseline` or `satellite`.
@@ -48,14 +48,14 @@ pub fn prefix(composite_id: &str) -> String {
 pub struct Key<'a> {
     /// The composite's id.
     pub composite_id: &'a str,
-    /// The namespace that something is said of.
+    /// The namespace that has the attribute.
     pub namespace: &'a str,
-    /// What is said.
+    /// Which attribute.
     pub attribute: Attribute,
 }
 
 impl<'a> Key<'a> {
-    /// Takes a key apart; none if it is not of this form, or says something that is none of ours.
+    /// Takes a key apart; none if it is not of this form, or of an attribute that is none of ours.
     ///
     /// ```
     /// use setpoint_structure::{Attribute, Key};

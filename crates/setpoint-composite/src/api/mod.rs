@@ -1,4 +1,4 @@
-//! The custom resource `Composite`: what a namespace declares, and what is said about it.
+//! The custom resource `Composite`: what a namespace declares, and the status of it.
 //!
 //! ```text
 //!  Composite { subKind, spec } ──validate──▶ Declaration (plain data, see `declare`)
@@ -170,17 +170,17 @@ impl Composite {
         Some(owner)
     }
 
-    /// Whether it is being deleted.
+    /// Returns whether it is being deleted.
     pub fn is_leaving(&self) -> bool {
         self.meta().deletion_timestamp.is_some()
     }
 
-    /// Whether a person has said that its keys may stay behind in Consul.
+    /// Returns whether a person has allowed its keys to stay behind in Consul.
     pub fn is_released(&self) -> bool {
         self.annotations().get(RELEASE_ANNOTATION).is_some_and(|value| value == "true")
     }
 
-    /// Whether its finalizer is there.
+    /// Returns whether its finalizer is there.
     pub fn is_guarded(&self) -> bool {
         self.finalizers().iter().any(|finalizer| finalizer == FINALIZER)
     }

@@ -16,7 +16,7 @@ const ALERTS: [(&str, &str, &str, &str, &str); 8] = [
         "time() - setpoint_composite_last_poll_timestamp_seconds > 60",
         "2m",
         "critical",
-        "It is not known what Consul says of a composite: ConfigMaps hold what it said last.",
+        "A composite can't be read from Consul: ConfigMaps hold what was read last.",
     ),
     (
         "SetpointCompositeApplyFails",

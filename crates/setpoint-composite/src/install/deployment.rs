@@ -24,7 +24,7 @@ pub fn disruption_budget(options: &Options) -> Value {
     workload(options).disruption_budget()
 }
 
-/// What the operator of Prometheus is told.
+/// The resources for the operator of Prometheus.
 pub fn monitoring(options: &Options) -> Vec<Value> {
     let workload = workload(options);
     vec![workload.service_monitor(), workload.alerts(&alerts())]

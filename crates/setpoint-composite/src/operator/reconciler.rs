@@ -21,7 +21,7 @@ use super::memory::{Memory, Structure};
 use super::metrics::Result as RequestResult;
 use super::namespace::{NamespaceComposites, sort_composites};
 use super::publishing::Publishing;
-use super::references::next_sight;
+use super::references::next_observation;
 use super::report::{Facts, conflict, event, events, not_oldest, published, status_of};
 use super::summary::NamespaceSummary;
 use crate::api::{Composite, CompositeStatus, FINALIZER, RELEASE_ANNOTATION};
@@ -34,7 +34,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const MARGIN: Duration = Duration::from_secs(1);
 /// How long a reconciler gives no sign of life while it waits.
 const BEAT: Duration = Duration::from_secs(20);
-/// How long an Event may take to be told. Nothing depends on it.
+/// How long writing an Event may take. Nothing depends on it.
 const EVENT_LIMIT: Duration = Duration::from_secs(3);
 
 /// Keeps one namespace.
@@ -52,7 +52,7 @@ pub(super) struct NamespaceReconciler {
 enum Need {
     /// Everything.
     Everything,
-    /// What the publisher says.
+    /// The state of the publisher.
     Report,
 }
 
@@ -178,7 +178,7 @@ impl NamespaceReconciler {
                         return Some(Need::Everything);
                     }
                 }
-                seen = next_sight(reference.as_mut()) => {
+                seen = next_observation(reference.as_mut()) => {
                     if !waits && !intact(declared, &structure_ref_key(&self.namespace), &seen) {
                         return Some(Need::Everything);
                     }
@@ -240,7 +240,7 @@ impl NamespaceReconciler {
         result
     }
 
-    /// Says what something else keeps changing, apart from what a condition says.
+    /// Reports what something else keeps changing, apart from what a condition says.
     async fn report_contests(&self, memory: &mut Memory) {
         let now = Instant::now();
         let contested = memory.status.contested(now).is_some();
@@ -337,7 +337,7 @@ impl NamespaceReconciler {
         failed.map_or(Ok(()), |error| Err(Unfinished::Failed(error.message())))
     }
 
-    /// Tells all that follow the structure which keys of it this namespace keeps there, so that their absence is doubted.
+    /// Registers which keys of the structure this namespace keeps there, so that all who follow it doubt their absence.
     fn expect(&self, memory: &mut Memory, composite: Option<&str>) {
         if let Some((_, before)) = memory.expected.take_if(|(before, _)| Some(before.as_str()) != composite) {
             before.remove(&self.namespace);
@@ -352,7 +352,7 @@ impl NamespaceReconciler {
         expected.set(&self.namespace, keys);
     }
 
-    /// Says what the publisher says.
+    /// Reports the state of the publisher.
     async fn report(&self, memory: &mut Memory) -> Result<(), Unfinished> {
         let news =
             memory.publishing.as_mut().and_then(|publishing| publishing.update_metrics(&self.shared.metrics));
@@ -380,7 +380,7 @@ impl NamespaceReconciler {
         }
     }
 
-    /// Tells a Composite that another stands before it, and removes what it wrote when it did not.
+    /// Refuses a Composite because an older one counts, and removes what it wrote when there was none.
     async fn refuse(&self, seen: &Composite, winner: &Composite) -> Result<(), Unfinished> {
         let composite = self.records.read(seen).await?;
         if !owned(&composite).is_empty() {
@@ -446,11 +446,11 @@ impl NamespaceReconciler {
         valid.map(|_| structure_ref_key(&self.namespace)).into_iter().collect()
     }
 
-    /// Writes the status that follows from what was found out, if it differs, and tells what changed.
+    /// Writes the status that follows from what was found out, if it differs, and reports what changed.
     async fn report_status(&self, composite: Composite, facts: &Facts) -> Result<Composite, Unfinished> {
         let status = status_of(&composite, facts, &self.shared.settings, Timestamp::now());
         let before: Option<CompositeStatus> = composite.status.clone();
-        let told = events(before.as_ref(), &status);
+        let changes = events(before.as_ref(), &status);
         let mut summary = NamespaceSummary::of(&composite.name_any(), &status);
         if facts.published.is_none() {
             summary.not_published_yet();
@@ -460,7 +460,7 @@ impl NamespaceReconciler {
         if facts.accepted.reason != "NotOldest" {
             self.shared.summary.set(&self.namespace, &summary);
         }
-        for event in &told {
+        for event in &changes {
             self.publish_event(&composite, event).await;
         }
         Ok(composite)
@@ -468,8 +468,8 @@ impl NamespaceReconciler {
 
     async fn publish_event(&self, composite: &Composite, event: &Event) {
         let reference = composite.object_ref(&());
-        let said = timeout(EVENT_LIMIT, self.shared.events.recorder().publish(event, &reference)).await;
-        if let Ok(Err(error)) = said {
+        let published = timeout(EVENT_LIMIT, self.shared.events.recorder().publish(event, &reference)).await;
+        if let Ok(Err(error)) = published {
             tracing::debug!(namespace = self.namespace, %error, "an Event can't be reported");
         }
     }
@@ -484,7 +484,7 @@ impl NamespaceReconciler {
     }
 }
 
-/// Removes what metrics and the summary say of a namespace when its reconciler ends.
+/// Removes a namespace from the metrics and the summary when its reconciler ends.
 struct Forgets {
     shared: Arc<Shared>,
     namespace: String,
@@ -497,14 +497,14 @@ impl Drop for Forgets {
     }
 }
 
-/// Writes the status, with the number of this term, if it differs.
+/// Writes the status, with the number of this leadership, if it differs.
 pub(super) async fn write_status(
     records: &Records<Composite>,
     fence: &Fence,
     mut composite: Composite,
     mut status: CompositeStatus,
 ) -> Result<Composite, RecordError> {
-    status.lease_transitions = fence.term();
+    status.lease_transitions = fence.elected();
     if composite.status.as_ref() == Some(&status) {
         return Ok(composite);
     }

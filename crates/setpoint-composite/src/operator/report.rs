@@ -1,4 +1,4 @@
-//! What is said of a Composite: its status, and the Events that follow from it. Pure.
+//! The status of a Composite, and the Events that report how it changed. Computed, not written.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub struct Facts {
     pub published: Option<Finding>,
     /// The keys that belong to it; none if they are as they were.
     pub owned: Option<BTreeSet<String>>,
-    /// The publisher's own words, if one is at work.
+    /// The state of the publisher, if one is at work.
     pub publisher: Option<PublishState>,
 }
 
@@ -58,7 +58,7 @@ impl Facts {
     }
 }
 
-/// What is to be said of the ConfigMap; none if nothing new is known.
+/// The finding about the ConfigMap; none if nothing new is known.
 pub(super) fn published(
     settings: &Settings,
     state: Option<&PublishState>,
@@ -113,8 +113,8 @@ pub fn status_of(
         status.owned_keys.clone_from(owned);
     }
     let unknown = |kind| {
-        let told = condition(&status.conditions, kind).is_some();
-        (!told).then(|| Finding::unknown("Waiting", "nothing is known yet"))
+        let is_set = condition(&status.conditions, kind).is_some();
+        (!is_set).then(|| Finding::unknown("Waiting", "nothing is known yet"))
     };
     let (synced, published) = (
         facts.synced.clone().or_else(|| unknown(ConditionType::Synced)),
@@ -206,7 +206,7 @@ fn say_published(status: &mut CompositeStatus, state: &PublishState, settings: &
     }
 }
 
-/// The Events that tell the way from one status to the next: one for each condition that changed, and one for issues.
+/// The Events for the step from one status to the next: one for each condition that changed, and one for issues.
 pub(super) fn events(before: Option<&CompositeStatus>, after: &CompositeStatus) -> Vec<Event> {
     let mut events = Vec::new();
     for kind in ConditionType::STEPS {
@@ -221,13 +221,13 @@ pub(super) fn events(before: Option<&CompositeStatus>, after: &CompositeStatus) 
     }
     let issues = |status: &CompositeStatus| status.issues.clone();
     if !after.issues.is_empty() && before.map(issues).as_ref() != Some(&after.issues) {
-        let told: Vec<_> = after
+        let lines: Vec<_> = after
             .issues
             .iter()
             .take(5)
             .map(|issue| format!("{}: {}", issue.subject, issue.message))
             .collect();
-        events.push(event(EventType::Warning, "EntriesNotUsed", &told.join("\n")));
+        events.push(event(EventType::Warning, "EntriesNotUsed", &lines.join("\n")));
     }
     events
 }
@@ -244,7 +244,7 @@ pub(super) fn event(type_: EventType, reason: &str, note: &str) -> Event {
     }
 }
 
-/// Which other Composite stands before one, in words.
+/// Why a Composite does not count while an older one does, as a message.
 pub(super) fn not_oldest(winner: &Composite) -> String {
     format!("Composite `{}` of this namespace is older, and only the oldest counts", winner.name_any())
 }

@@ -1,4 +1,4 @@
-//! What the watch of ConfigMaps tells: which version was last seen in each namespace.
+//! What the watch of ConfigMaps observed: which version was last seen in each namespace.
 //!
 //! One watch serves all namespaces that are followed together; each publisher listens to its own.
 
@@ -42,7 +42,7 @@ impl Observations {
         seen.entry(namespace.to_owned()).or_default().subscribe()
     }
 
-    /// Tells a namespace what was seen.
+    /// Sets what was observed in a namespace.
     pub fn observed(&self, namespace: &str, version: Option<String>) {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = seen.get(namespace) {
@@ -50,7 +50,7 @@ impl Observations {
         }
     }
 
-    /// Tells all namespaces to look for themselves: a watch was started over.
+    /// Makes all namespaces look for themselves: a watch was started over.
     pub fn may_have_missed(&self) {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for sender in seen.values() {

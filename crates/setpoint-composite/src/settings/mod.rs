@@ -124,7 +124,7 @@ pub struct InvalidSetting {
 }
 
 impl Settings {
-    /// Checks all of them; the first that can't be used is told.
+    /// Checks all of them; returns the first that can't be used.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
         let wrong = |parameter, why: &str| Err(InvalidSetting { parameter, why: why.to_owned() });
         let at_least = |parameter, value: Duration, least: Duration| {

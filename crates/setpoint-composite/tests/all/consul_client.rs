@@ -84,18 +84,18 @@ async fn what_a_former_leader_still_has_on_its_way_is_refused() {
     let consul = need!(Consul::shared().await);
     let client = client(&consul.url());
     let (reference, role, other) = ("term/reference", "term/role", "term/other");
-    let in_term = async |term: u64, keys: &[&str]| {
+    let fenced = async |term: u64, keys: &[&str]| {
         let declared: BTreeMap<_, _> =
             keys.iter().map(|key| ((*key).to_owned(), "value".to_owned())).collect();
         let present = client.read(keys.iter().copied()).await.expect("they can be read");
-        changes(&declared, &owned_after(&declared), &present).in_term(term, reference, &present)
+        changes(&declared, &owned_after(&declared), &present).fenced(term, reference, &present)
     };
-    apply(&client, &in_term(1, &[reference, role]).await).await.unwrap();
+    apply(&client, &fenced(1, &[reference, role]).await).await.unwrap();
     // The leader of the first term is stopped when it is about to create one more key.
-    let late = in_term(1, &[reference, role, other]).await;
+    let late = fenced(1, &[reference, role, other]).await;
     assert_eq!(late.sets.len(), 1);
     // That of the second finds all as it should be, and only says so.
-    apply(&client, &in_term(2, &[reference, role]).await).await.unwrap();
+    apply(&client, &fenced(2, &[reference, role]).await).await.unwrap();
     let refused = apply(&client, &late).await;
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
     let entries = client.list("term/", Read::Consistent).await.unwrap().entries;

@@ -53,9 +53,9 @@ async fn a_structure_that_is_gone_for_a_moment_is_not_taken_away() {
     let mut watching = Watching::start(client(&consul.url()), "blink", settings);
     watching.until(ONLY_BASELINE).await;
     consul.delete_tree("composite/blink/structure/").await.unwrap();
-    watching.told("RemovalSuspected", 1).await;
+    watching.reported("RemovalSuspected", 1).await;
     say(consul, "blink", "bs/compositeRole=baseline").await;
-    watching.told("Answered 1 false", 1).await;
+    watching.reported("Answered 1 false", 1).await;
     assert_eq!(watching.count("RemovalConfirmed"), 0);
     assert_eq!(watching.end().await, None);
 }
@@ -66,7 +66,7 @@ async fn an_empty_prefix_that_wakes_on_unrelated_writes_stays_within_the_bucket(
     let settings = watch::Settings { refill: Duration::from_millis(250), ..fast() };
     let start = Instant::now();
     let watching = Watching::start(client(&consul.url()), "nothing", settings);
-    watching.told("RemovalConfirmed", 1).await;
+    watching.reported("RemovalConfirmed", 1).await;
     for number in 0..400 {
         consul.put("unrelated", &number.to_string()).await.unwrap();
     }
@@ -84,7 +84,7 @@ async fn a_consul_that_is_killed_and_comes_back_is_followed_again() {
     let mut watching = Watching::start(client(&consul.url()), "x", fast());
     watching.until(ONLY_BASELINE).await;
     consul.process().kill();
-    watching.told("Failed", 3).await;
+    watching.reported("Failed", 3).await;
     assert_eq!(watching.snapshots.try_recv(), None, "away is not empty");
     consul.launch();
     consul.ready().await;
@@ -136,21 +136,21 @@ async fn what_acls_filter_removes_nothing() {
     consul.set_policy("watcher", part).await.unwrap();
     say(&consul, "x", "tt/compositeRole=satellite").await;
     watching.until(r#"{"baseline":{"origin":"bs"},"satellites":[{"origin":"st"},{"origin":"tt"}]}"#).await;
-    watching.told("Filtered { withheld: false }", 1).await;
+    watching.reported("Filtered { withheld: false }", 1).await;
 
     // Nothing is seen any more: denied is not empty. A query that is under way still has the old rights.
     consul.set_policy("watcher", r#"key_prefix "elsewhere/" { policy = "read" }"#).await.unwrap();
     say(&consul, "x", "uu/compositeRole=satellite").await;
-    watching.told("Filtered", watching.count("Filtered") + 2).await;
+    watching.reported("Filtered", watching.count("Filtered") + 2).await;
     let _ = watching.snapshots.try_recv();
     say(&consul, "x", "vv/compositeRole=satellite").await;
-    watching.told("Filtered", watching.count("Filtered") + 1).await;
+    watching.reported("Filtered", watching.count("Filtered") + 1).await;
     assert_eq!(watching.snapshots.try_recv(), None);
     assert_eq!(watching.count("Removal"), 0);
 
     // One that begins now has nothing to hold on to, and passes nothing on.
     let mut late = Watching::start(with_token(&consul, &token), "x", fast());
-    late.told("Filtered { withheld: true }", 1).await;
+    late.reported("Filtered { withheld: true }", 1).await;
     assert_eq!(late.snapshots.try_recv(), None);
 
     consul.set_policy("watcher", all).await.unwrap();
@@ -187,11 +187,11 @@ async fn a_token_that_is_deleted_is_denied_and_a_new_one_in_the_file_goes_on() {
     let path = format!("/v1/acl/token/{}", accessor.as_str().unwrap());
     consul.request(reqwest::Method::DELETE, &path).send().await.unwrap().error_for_status().unwrap();
     say(&consul, "x", "st/compositeRole=satellite").await;
-    watching.told("Failed Denied", 1).await;
+    watching.reported("Failed Denied", 1).await;
     // The query that was under way still had its rights.
     let _ = watching.snapshots.try_recv();
     consul.delete("composite/x/structure/bs/compositeRole").await.unwrap();
-    watching.told("Failed Denied", watching.count("Failed Denied") + 2).await;
+    watching.reported("Failed Denied", watching.count("Failed Denied") + 2).await;
     assert_eq!(watching.snapshots.try_recv(), None, "denied is not empty");
     std::fs::write(&file, &new).unwrap();
     watching.until(r#"{"satellites":[{"origin":"st"}]}"#).await;
@@ -207,7 +207,7 @@ async fn a_connection_that_is_cut_is_made_again() {
     let mut watching = Watching::start(client(&format!("http://{}", proxy.address())), "cut", fast());
     watching.until(ONLY_BASELINE).await;
     proxy.cut();
-    watching.told("Failed Unreachable", 3).await;
+    watching.reported("Failed Unreachable", 3).await;
     say(consul, "cut", "st/compositeRole=satellite").await;
     proxy.heal();
     watching.until(WITH_SATELLITE).await;
@@ -251,7 +251,7 @@ async fn a_thousand_writes_a_second_end_on_the_last_state_within_the_bucket() {
     let refill = Duration::from_millis(500);
     let start = Instant::now();
     let watching = Watching::start(client(&consul.url()), "x", watch::Settings { refill, ..fast() });
-    watching.told("Answered", 1).await;
+    watching.reported("Answered", 1).await;
 
     let (go, writes) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
     let mut writers = JoinSet::new();
@@ -303,7 +303,7 @@ async fn a_rotated_token_reaches_every_watch() {
     let next = consul.token_with("second", &rules("composite/")).await.unwrap();
     folder.write("token", &next);
     for watching in watching {
-        watching.told("Renewed", 1).await;
+        watching.reported("Renewed", 1).await;
         watching.end().await;
     }
 }

@@ -1,4 +1,4 @@
-//! A watch under test: fast settings, what it tells, what it passes on.
+//! A watch under test: fast settings, what it reports, what it passes on.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -69,9 +69,9 @@ impl Watching {
     }
 
     /// Waits for an event that begins like this, and that many of them.
-    pub(crate) async fn told(&self, start: &str, times: usize) {
-        let told = async || (self.count(start) >= times).then_some(());
-        let in_time = wait::within(LIMIT, told).await.is_some();
+    pub(crate) async fn reported(&self, start: &str, times: usize) {
+        let seen = async || (self.count(start) >= times).then_some(());
+        let in_time = wait::within(LIMIT, seen).await.is_some();
         assert!(in_time, "waited in vain for {times} {start}: {:?}", self.events());
     }
 

@@ -15,7 +15,7 @@ pub struct Set {
     pub old: Option<String>,
     /// The index at which it was read; 0 if there was no such key.
     pub index: u64,
-    /// The number beside the value: of the reference the term of the leader that writes it, of other keys how often their
+    /// The number beside the value: of the reference the transition count of the leader that writes it, of other keys how often their
     /// claims have changed.
     pub flags: u64,
 }
@@ -52,33 +52,33 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Whether nothing differs.
+    /// Returns whether nothing differs.
     pub fn is_empty(&self) -> bool {
         self.sets.is_empty() && self.deletes.is_empty()
     }
 
-    /// The same changes in a term of leadership: all of them hold only while `key` is as it was read, which carries the
-    /// term beside its value. The first changes of a term mark `key` with it, so that what a former leader has still on
-    /// its way is refused.
+    /// The same changes, bound to a leadership: all of them hold only while `key` is as it was read, which carries the
+    /// transition count of the Lease beside its value. The first changes of a leader mark `key` with its count, so that
+    /// what a former leader has still on its way is refused.
     #[must_use]
-    pub fn in_term(mut self, term: u64, key: &str, present: &[Entry]) -> Self {
+    pub fn fenced(mut self, transitions: u64, key: &str, present: &[Entry]) -> Self {
         let touched =
             self.sets.iter().any(|set| set.key == key) || self.deletes.iter().any(|gone| gone.key == key);
         let there = present.iter().find(|entry| entry.key == key).filter(|_| !touched);
         match there {
-            Some(entry) if entry.flags != term => self.sets.push(Set {
+            Some(entry) if entry.flags != transitions => self.sets.push(Set {
                 key: key.to_owned(),
                 value: entry.text(),
                 old: Some(entry.text()),
                 index: entry.modify_index,
-                flags: term,
+                flags: transitions,
             }),
             Some(entry) if !self.is_empty() => {
                 self.guard = Some(Guard { key: key.to_owned(), index: entry.modify_index });
             }
             _ => {}
         }
-        self.sets.iter_mut().filter(|set| set.key == key).for_each(|set| set.flags = term);
+        self.sets.iter_mut().filter(|set| set.key == key).for_each(|set| set.flags = transitions);
         self
     }
 

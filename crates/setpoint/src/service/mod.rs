@@ -51,7 +51,7 @@ pub(crate) fn log_to_stderr(report: crate::report::Report, level: Option<LevelFi
 /// Takes memory in small pages: in those of two megabytes, a few bytes that are left of what was freed keep all of them, and whoever
 /// runs for long is given twice of what is used.
 pub(crate) fn take_small_pages() {
-    // Where that can't be said, it takes more memory and works as well.
+    // Where that is refused, it takes more memory and works as well.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use setpoint_observe::Command;
+use setpoint_observe::ObservedCommand;
 use tokio::task::JoinHandle;
 
 use super::endpoints::{Endpoints, EndpointsError};
@@ -17,10 +17,10 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How often it gives one.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// A long-running command. Its state is told to systemd, where it runs as a service, and to those who ask.
+/// A long-running command. Its state is reported to systemd, where it runs as a service, and to whoever asks its endpoints.
 #[derive(Debug)]
 pub(crate) struct Running {
-    command: Arc<Command>,
+    command: Arc<ObservedCommand>,
     systemd: Systemd,
     heart: JoinHandle<()>,
     _alive: Option<KeepAlive>,
@@ -36,7 +36,7 @@ impl Running {
         work_done: impl Fn() -> u64 + Send + 'static,
     ) -> Result<Self, EndpointsError> {
         take_small_pages();
-        let command = Arc::new(Command::new(name, PATIENCE));
+        let command = Arc::new(ObservedCommand::new(name, PATIENCE));
         let observed = Arc::clone(&command);
         let endpoints = observe.map(|address| Endpoints::serve(address, observed)).transpose()?;
         if let Some(endpoints) = &endpoints {
@@ -54,27 +54,27 @@ impl Running {
         Ok(Self { command, systemd, heart, _alive: alive, _endpoints: endpoints })
     }
 
-    /// Says that a pass has been made, and what came of it.
+    /// Reports a pass, and its outcome.
     pub(crate) fn passed(&mut self, status: &str) {
         self.command.passed(status);
         self.systemd.passed(status);
     }
 
-    /// Says that a pass failed, and is made again.
+    /// Reports a pass that failed, and is made again.
     #[cfg(feature = "host")]
     pub(crate) fn failed(&mut self, why: &str) {
         self.command.failed(why);
         self.systemd.status(why);
     }
 
-    /// Says that a pass has been made, that not all of it succeeded, and what did not.
+    /// Reports a pass of which not all succeeded, and what did not.
     #[cfg(any(feature = "host", feature = "sync"))]
     pub(crate) fn partly_failed(&mut self, status: &str, why: &str) {
         self.command.failed(why);
         self.systemd.passed(status);
     }
 
-    /// Says that the command ends.
+    /// Reports that the command ends.
     pub(crate) fn stopping(&mut self) {
         self.command.stopping();
         self.systemd.stopping();

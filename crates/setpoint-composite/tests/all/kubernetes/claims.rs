@@ -159,7 +159,7 @@ async fn disagree(one: &World, other: &World, running: &[&Running]) {
     for name in [format!("{first}/composite"), format!("{second}/composite")] {
         assert!(refused.message.contains(&name), "{}", refused.message);
     }
-    other.told("KeyConflict").await;
+    other.event("KeyConflict").await;
     let metric = format!("setpoint_composite_key_conflicts{{namespace=\"{second}\"}} 2");
     let counted = async || running.iter().any(|one| one.metrics.text().contains(&metric)).then_some(());
     wait::until("the metric", LIMIT, counted).await;

@@ -94,7 +94,7 @@ async fn denied_and_filtered_is_not_empty() {
 
     consul.set_policy("operator", "key_prefix \"\" { policy = \"deny\" }").await.unwrap();
     consul.delete(&role(&world, "two")).await.unwrap();
-    world.told("ConsulFiltered").await;
+    world.event("ConsulFiltered").await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(payload_of(&world.config_map().await.unwrap()).unwrap().contains("two"), "denied is not empty");
 
@@ -173,8 +173,8 @@ async fn a_consul_that_gives_no_answer_is_asked_with_pauses() {
     let nobody = consul::Client::new(consul::Settings::new("http://127.0.0.1:1")).unwrap();
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
     let running = Running::start(world.client.clone(), nobody, world.settings());
-    let told = world.condition("composite", ConditionType::Synced, "False", "ConsulUnavailable").await;
-    assert!(told.message.contains("refused"), "it says why: {}", told.message);
+    let reported = world.condition("composite", ConditionType::Synced, "False", "ConsulUnavailable").await;
+    assert!(reported.message.contains("refused"), "it says why: {}", reported.message);
     let failed = || -> u32 {
         let text = running.metrics.text();
         let line = format!(

@@ -20,8 +20,8 @@ fn defaults(world: &World) -> Settings {
 /// Waits until a metric of the namespace has a value.
 async fn counted(world: &World, running: &Running, metric: &str, value: u64) {
     let line = format!("setpoint_composite_{metric}{{namespace=\"{}\"}} {value}", world.name());
-    let told = async || running.metrics.text().contains(&line).then_some(());
-    wait::until(&line, LIMIT, told).await;
+    let reported = async || running.metrics.text().contains(&line).then_some(());
+    wait::until(&line, LIMIT, reported).await;
 }
 
 #[tokio::test]
@@ -40,17 +40,17 @@ async fn keys_that_something_keeps_changing_are_put_back_less_and_less_often_and
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    let told = async {
-        let told = world.condition("composite", ConditionType::Synced, "False", "Contested").await;
+    let reported = async {
+        let reported = world.condition("composite", ConditionType::Synced, "False", "Contested").await;
         for part in [key.as_str(), "`satellite`", "`baseline`", &format!("{ns}/composite")] {
-            assert!(told.message.contains(part), "{part} is not in {}", told.message);
+            assert!(reported.message.contains(part), "{part} is not in {}", reported.message);
         }
-        world.told("Contested").await;
+        world.event("Contested").await;
         counted(&world, &running, "keys_contested", 1).await;
     };
     tokio::select! {
         () = fighting => {}
-        () = told => {}
+        () = reported => {}
     }
     // Left alone, it is put back, and says so.
     world.condition("composite", ConditionType::Synced, "True", "Written").await;
@@ -75,13 +75,13 @@ async fn a_status_that_something_keeps_changing_is_written_less_and_less_often_a
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    let told = async {
-        world.told("StatusContested").await;
+    let reported = async {
+        world.event("StatusContested").await;
         counted(&world, &running, "status_contested", 1).await;
     };
     tokio::select! {
         () = fighting => {}
-        () = told => {}
+        () = reported => {}
     }
     counted(&world, &running, "status_contested", 0).await;
     world.settled("composite").await;

@@ -44,9 +44,9 @@ async fn a_composite_is_written_published_and_reported() {
     assert_eq!(map.annotations()["setpoint.dev/schema-version"], "1");
     assert!(composite.finalizers().contains(&FINALIZER.to_owned()));
     for reason in ["Valid", "Written", "Applied"] {
-        world.told(reason).await;
+        world.event(reason).await;
     }
-    wait::until("the metrics to tell it", LIMIT, async || {
+    wait::until("the metrics to show it", LIMIT, async || {
         let text = running.metrics.text();
         let line = format!("setpoint_composite_applied_index{{namespace=\"{ns}\"}} {}", published.index);
         text.contains(&line).then_some(())
@@ -208,13 +208,13 @@ async fn a_deletion_waits_for_consul_and_an_annotation_releases_it() {
     world.delete("composite").await;
     let waiting = world.condition("composite", ConditionType::Synced, "False", "DeletionWaits").await;
     assert!(waiting.message.contains(RELEASE_ANNOTATION), "{}", waiting.message);
-    world.told("DeletionWaits").await;
+    world.event("DeletionWaits").await;
 
     let patch = Patch::Merge(json!({ "metadata": { "annotations": { RELEASE_ANNOTATION: "true" } } }));
     world.composites().patch("composite", &PatchParams::default(), &patch).await.unwrap();
     world.gone("composite").await;
     assert_eq!(world.structure(ns).await.len(), 1, "the keys are left behind");
-    world.told("KeysLeft").await;
+    world.event("KeysLeft").await;
 }
 
 #[tokio::test]

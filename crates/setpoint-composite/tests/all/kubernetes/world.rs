@@ -305,8 +305,8 @@ impl World {
         found.await.unwrap_or_else(|| panic!("the structure never was {expected:?}, but {last:?}"));
     }
 
-    /// What the namespace's Events say: their reasons.
-    pub(crate) async fn told(&self, reason: &str) -> String {
+    /// Waits for an Event with a reason; returns its note.
+    pub(crate) async fn event(&self, reason: &str) -> String {
         let events: Api<k8s_openapi::api::events::v1::Event> =
             Api::namespaced(self.client.clone(), self.name());
         wait::until(&format!("an Event {reason}"), LIMIT, async || {

@@ -151,8 +151,8 @@ fn has_home_or_kubeconfig() -> bool {
     ["KUBECONFIG", "HOME"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// Says which cryptography is used, once.
+/// Chooses the cryptography, once.
 fn install_tls() {
-    // It is as good if it was said already.
+    // It may have been chosen already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 }

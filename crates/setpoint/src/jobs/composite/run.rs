@@ -172,7 +172,7 @@ pub(crate) fn run(args: &RunArgs, report: Report) -> Result<u8, CliError> {
         }
         parameters = parameters::overlay(&parameters, &file)?;
     }
-    // What is wrong with the parameters is told before anything is connected to.
+    // What is wrong with the parameters is reported before anything is connected to.
     parameters.settings("default")?;
     let level = std::env::var("LOG_LEVEL").ok().and_then(|level| level.parse().ok());
     log_to_stderr(report, level, &[]);

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// What `--detailed-exitcode` says of a difference.
 const DIFFERS: u8 = 2;
 
-/// What is looked at, and how that is told.
+/// What is looked at, and how that is printed.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LookArgs {
     #[command(flatten)]
