@@ -92,6 +92,11 @@ impl Operator {
         Arc::clone(&self.metrics)
     }
 
+    /// Its signs of life, and what it does: each change of that can be subscribed to.
+    pub fn health(&self) -> Arc<Health> {
+        Arc::clone(&self.health)
+    }
+
     /// What can be seen of it from outside.
     pub fn observed(&self) -> Arc<dyn Observed> {
         Arc::new(View {

@@ -20,7 +20,7 @@ pub(crate) struct Systemd {
     watchdog: Option<Duration>,
     /// The status that was sent last.
     status: String,
-    ready: bool,
+    is_ready: bool,
 }
 
 #[derive(Debug)]
@@ -41,21 +41,21 @@ impl Systemd {
             socket: socket.map(Arc::new),
             watchdog: watchdog.map(Duration::from_micros),
             status: String::new(),
-            ready: false,
+            is_ready: false,
         }
     }
 
-    /// Notifies of a pass that has been made, and of its outcome.
-    pub(crate) fn passed(&mut self, status: &str) {
+    /// Notifies that the service does its work, and how that goes.
+    pub(crate) fn ready(&mut self, status: &str) {
         let mut message = String::new();
-        if !std::mem::replace(&mut self.ready, true) {
+        if !std::mem::replace(&mut self.is_ready, true) {
             message.push_str("READY=1\n");
         }
         self.notify(message, status);
     }
 
     /// Notifies of what is going on.
-    #[cfg(feature = "host")]
+    #[cfg(any(feature = "host", feature = "composite"))]
     pub(crate) fn status(&mut self, status: &str) {
         self.notify(String::new(), status);
     }
