@@ -64,28 +64,39 @@ enum Unfinished {
     /// Something changed meanwhile: it is looked at again.
     Again,
     /// It failed, and is tried again later.
-    Failed(String),
+    Failed(Failure),
 }
 
-impl From<RecordError> for Unfinished {
-    fn from(error: RecordError) -> Self {
-        match error {
-            RecordError::Fenced(_) => Self::Fenced,
-            RecordError::Overtaken => Self::Again,
-            other => Self::Failed(other.to_string()),
-        }
+/// A step that failed.
+#[derive(Debug)]
+struct Failure {
+    /// The name of the Composite that the step was for.
+    composite: String,
+    step: &'static str,
+    error: String,
+}
+
+/// Makes of an error why a step for a Composite was not completed.
+fn at<E: Into<KeysError>>(step: &'static str, composite: &Composite) -> impl Fn(E) -> Unfinished + use<E> {
+    let composite = composite.name_any();
+    move |error| {
+        let error = match error.into() {
+            KeysError::Fenced(_) | KeysError::Record(RecordError::Fenced(_)) => return Unfinished::Fenced,
+            KeysError::Record(RecordError::Overtaken) => return Unfinished::Again,
+            KeysError::Record(error) => error.to_string(),
+            KeysError::Consul(error) => error.message(),
+        };
+        Unfinished::Failed(Failure { composite: composite.clone(), step, error })
     }
 }
 
-impl From<KeysError> for Unfinished {
-    fn from(error: KeysError) -> Self {
-        match error {
-            KeysError::Fenced(_) => Self::Fenced,
-            KeysError::Record(error) => error.into(),
-            KeysError::Consul(error) => Self::Failed(error.message()),
-        }
-    }
-}
+// The steps of a pass, as the log names them.
+const READ: &str = "reading the Composite";
+const SET_FINALIZER: &str = "setting the finalizer";
+const REMOVE_FINALIZER: &str = "removing the finalizer";
+const WRITE_KEYS: &str = "writing the keys to Consul";
+const REMOVE_KEYS: &str = "removing the keys from Consul";
+const WRITE_STATUS: &str = "writing the status";
 
 impl NamespaceReconciler {
     pub(super) fn new(shared: &Arc<Shared>, composites: &Composites, namespace: &str, pokes: Pokes) -> Self {
@@ -129,13 +140,12 @@ impl NamespaceReconciler {
                 Err(Unfinished::Fenced) => break,
                 Err(why) => {
                     let pause = backoff.pause();
-                    if let Unfinished::Failed(error) = &why {
-                        let composite = memory.winner.as_ref().map(ResourceExt::name_any);
+                    if let Unfinished::Failed(Failure { composite, step, error }) = &why {
                         tracing::warn!(
                             namespace = self.namespace,
                             composite,
                             error,
-                            "reconciling the Composite failed; it is tried again in {} ms",
+                            "{step} failed; it is tried again in {} ms",
                             pause.as_millis()
                         );
                     }
@@ -261,7 +271,7 @@ impl NamespaceReconciler {
         memory: &mut Memory,
         children: &Supervisor,
     ) -> Result<(), Unfinished> {
-        let composite = self.records.read(seen).await?;
+        let composite = self.records.read(seen).await.map_err(at(READ, seen))?;
         if composite.is_leaving() {
             return Err(Unfinished::Again);
         }
@@ -273,7 +283,7 @@ impl NamespaceReconciler {
             memory.known.remember(&self.report_status(composite, &refused).await?);
             return Ok(());
         }
-        let composite = self.records.add_finalizer(composite).await?;
+        let composite = self.records.add_finalizer(composite).await.map_err(at(SET_FINALIZER, seen))?;
         let declaration = declaration(&self.namespace, composite.declared());
         let before = std::mem::replace(&mut memory.declared, declaration.keys());
         self.expect(memory, Some(composite.declared().composite_id()));
@@ -324,7 +334,7 @@ impl NamespaceReconciler {
                 self.shared.metrics.transaction(&self.namespace, RequestResult::error);
                 (composite, Finding::fails(reason(&error), error.message()), Some(error))
             }
-            Err((_, error)) => return Err(error.into()),
+            Err((_, error)) => return Err(at(WRITE_KEYS, seen)(error)),
         };
         let facts = Facts {
             owned: failed.is_none().then(|| memory.declared.keys().cloned().collect()),
@@ -334,7 +344,7 @@ impl NamespaceReconciler {
         let composite = self.report_status(composite, &facts).await?;
         memory.known.remember(&composite);
         memory.winner = Some(composite);
-        failed.map_or(Ok(()), |error| Err(Unfinished::Failed(error.message())))
+        failed.map_or(Ok(()), |error| Err(at(WRITE_KEYS, seen)(error)))
     }
 
     /// Registers which keys of the structure this namespace keeps there, so that all who follow it doubt their absence.
@@ -382,13 +392,14 @@ impl NamespaceReconciler {
 
     /// Refuses a Composite because an older one counts, and removes what it wrote when there was none.
     async fn refuse(&self, seen: &Composite, winner: &Composite) -> Result<(), Unfinished> {
-        let composite = self.records.read(seen).await?;
+        let composite = self.records.read(seen).await.map_err(at(READ, seen))?;
         if !owned(&composite).is_empty() {
-            self.keys().remove(&composite, &self.kept(Some(winner))).await?;
+            let removed = self.keys().remove(&composite, &self.kept(Some(winner))).await;
+            removed.map_err(at(REMOVE_KEYS, seen))?;
         }
         let facts = Facts { owned: Some(BTreeSet::new()), ..Facts::refused("NotOldest", not_oldest(winner)) };
         let composite = self.report_status(composite, &facts).await?;
-        Ok(self.records.remove_finalizer(&composite).await?)
+        self.records.remove_finalizer(&composite).await.map_err(at(REMOVE_FINALIZER, seen))
     }
 
     /// Removes the keys of a Composite that is being deleted, and lets it go.
@@ -399,7 +410,7 @@ impl NamespaceReconciler {
     ) -> Result<(), Unfinished> {
         let composite = match self.records.read(seen).await {
             Err(RecordError::Overtaken) => return Ok(()),
-            other => other?,
+            other => other.map_err(at(READ, seen))?,
         };
         if !composite.is_guarded() {
             return Ok(());
@@ -430,14 +441,11 @@ impl NamespaceReconciler {
                     publisher: None,
                 };
                 self.report_status(composite, &facts).await?;
-                return Err(Unfinished::Failed(error.message()));
+                return Err(at(REMOVE_KEYS, seen)(error));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(at(REMOVE_KEYS, seen)(error)),
         }
-        match self.records.remove_finalizer(&composite).await {
-            Err(RecordError::Overtaken) => Err(Unfinished::Again),
-            other => Ok(other?),
-        }
+        self.records.remove_finalizer(&composite).await.map_err(at(REMOVE_FINALIZER, seen))
     }
 
     /// The keys that stay whatever becomes of a Composite that does not count: the reference is that of the one that does.
@@ -455,7 +463,9 @@ impl NamespaceReconciler {
         if facts.published.is_none() {
             summary.not_published_yet();
         }
-        let composite = write_status(&self.records, &self.shared.fence, composite, status).await?;
+        let failed = at(WRITE_STATUS, &composite);
+        let written = write_status(&self.records, &self.shared.fence, composite, status).await;
+        let composite = written.map_err(failed)?;
         // Of those that do not count nobody waits for anything.
         if facts.accepted.reason != "NotOldest" {
             self.shared.summary.set(&self.namespace, &summary);

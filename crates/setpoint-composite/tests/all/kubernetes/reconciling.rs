@@ -11,7 +11,7 @@ use setpoint_composite::settings::Settings;
 use setpoint_consul as consul;
 use setpoint_testutils::{Proxy, need, wait};
 
-use super::world::{LIMIT, Running, World, rests};
+use super::world::{LIMIT, Log, Running, World, rests};
 
 /// An operator that reaches Consul through a proxy.
 async fn behind_a_proxy(world: &World) -> (Proxy, Running) {
@@ -205,10 +205,17 @@ async fn a_deletion_waits_for_consul_and_an_annotation_releases_it() {
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
     proxy.cut();
+    let log = Log::default();
+    let logged = log.collect();
     world.delete("composite").await;
     let waiting = world.condition("composite", ConditionType::Synced, "False", "DeletionWaits").await;
     assert!(waiting.message.contains(RELEASE_ANNOTATION), "{}", waiting.message);
     world.event("DeletionWaits").await;
+    let line = log.line_with("removing the keys from Consul failed").await;
+    for part in ["WARN", &format!("namespace=\"{ns}\""), "composite=\"composite\"", "tried again in"] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    drop(logged);
 
     let patch = Patch::Merge(json!({ "metadata": { "annotations": { RELEASE_ANNOTATION: "true" } } }));
     world.composites().patch("composite", &PatchParams::default(), &patch).await.unwrap();

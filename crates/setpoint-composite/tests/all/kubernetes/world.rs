@@ -1,7 +1,8 @@
 //! A namespace with an operator at work in it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -98,6 +99,39 @@ pub(crate) async fn rests(consul: &Proxy, quiet: Duration) {
         (seen >= 2 && since.elapsed() >= quiet).then_some(())
     };
     wait::until("it to rest", LIMIT, rests).await;
+}
+
+/// What is logged on this thread: tests run all their tasks on one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Collects what is logged until the guard is dropped.
+    pub(crate) fn collect(&self) -> tracing::subscriber::DefaultGuard {
+        let log = self.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || log.clone()).finish();
+        tracing::subscriber::set_default(subscriber)
+    }
+
+    /// Waits for a line that contains a text.
+    pub(crate) async fn line_with(&self, text: &str) -> String {
+        let logged = async || {
+            let all = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+            all.lines().find(|line| line.contains(text)).map(str::to_owned)
+        };
+        wait::until(&format!("{text:?} to be logged"), LIMIT, logged).await
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Makes the resource known to an API server.
