@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_ends_every_watch_at_once_is_asked_with_pauses_and_that_is_said() {
+    async fn a_server_that_ends_every_watch_at_once_is_asked_with_pauses_and_that_is_reported() {
         let gone = r#"{"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "too old", "reason": "Expired", "code": 410}}"#;
         for watch in ["", gone] {
             let (requests, failures) = asked(watch).await;

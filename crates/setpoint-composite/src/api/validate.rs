@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_composite_is_told() {
+    fn what_is_wrong_with_a_composite_is_reported() {
         let long = "x".repeat(64);
         for (invalid, why) in [
             (spec("", None, None, None), "originNamespace must not be blank"),

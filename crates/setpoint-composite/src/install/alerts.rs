@@ -85,7 +85,7 @@ mod tests {
     const METRICS: &str = include_str!("../operator/metrics.rs");
 
     #[test]
-    fn every_metric_of_an_alert_is_one_that_is_told() {
+    fn every_metric_of_an_alert_is_one_that_is_exported() {
         for (alert, expression, ..) in ALERTS {
             let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
             for metric in words.filter_map(|word| word.strip_prefix("setpoint_composite_")) {

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metrics_are_told_in_the_format_of_prometheus() {
+    fn metrics_are_in_the_format_of_prometheus() {
         let metrics = Metrics::default();
         metrics.leads(Some(3));
         metrics.writes("shop", Result::ok, 2);

@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_not_be_used_is_told_by_the_name_of_its_flag() {
+    fn what_can_not_be_used_is_reported_by_the_name_of_its_flag() {
         type Change = fn(&mut Settings);
         let changes: [(&str, Change); 9] = [
             ("check-interval", |settings| settings.check_interval = Duration::ZERO),

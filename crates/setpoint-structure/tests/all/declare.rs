@@ -206,7 +206,7 @@ fn a_resource_that_goes_removes_all_that_it_owned_and_is_still_there() {
 }
 
 #[test]
-fn a_crash_between_the_two_notes_leaves_no_key_that_nobody_knows() {
+fn a_crash_between_the_two_writes_of_owned_keys_leaves_no_key_that_nobody_knows() {
     let (old, new) = (plain("sat", Some("one")).keys(), plain("sat", Some("two")).keys());
     let noted = owned_before(&owned_after(&old), &new);
     assert!(old.keys().chain(new.keys()).all(|key| noted.contains(key)));
@@ -308,7 +308,7 @@ fn a_config_map_differs_by_what_it_says_or_else_by_how_it_is_written() {
 }
 
 #[test]
-fn the_first_changes_of_a_term_mark_the_reference_and_the_next_hold_on_to_it() {
+fn the_first_changes_of_a_leader_mark_the_reference_and_the_next_hold_on_to_it() {
     let declaration = plain("bl-o", None);
     let (declared, key) = (declaration.keys(), structure_ref_key("bl-o"));
     let mut present = Vec::new();

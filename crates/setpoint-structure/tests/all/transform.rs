@@ -264,7 +264,7 @@ fn a_value_that_is_not_utf_8_is_left_out() {
 }
 
 #[test]
-fn a_namespace_without_a_composite_role_is_left_out_and_said_so() {
+fn a_namespace_without_a_composite_role_is_left_out_and_reported() {
     let lines = ["bs/compositeRole=baseline", "odd/bluegreenRole=peer"];
     let (json, issues) = whole(&structure(&lines), None);
     assert_eq!(json, r#"{"baseline":{"origin":"bs"}}"#);

@@ -18,7 +18,7 @@ fn stderr_of(output: &Output) -> String {
 type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
 
 #[test]
-fn what_is_wrong_with_a_parameter_is_told_before_anything_is_done() {
+fn what_is_wrong_with_a_parameter_is_reported_before_anything_is_done() {
     let folder = Workdir::new("parameters");
     let write = |name: &str, text: &str| folder.write(name, text).display().to_string();
     let unknown = write("unknown.toml", "check-intervall = 3\n");

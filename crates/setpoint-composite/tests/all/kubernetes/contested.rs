@@ -25,7 +25,7 @@ async fn counted(world: &World, running: &Running, metric: &str, value: u64) {
 }
 
 #[tokio::test]
-async fn keys_that_something_keeps_changing_are_put_back_less_and_less_often_and_that_is_said() {
+async fn keys_that_something_keeps_changing_are_put_back_less_and_less_often_and_that_is_reported() {
     let world = need!(World::new().await);
     let ns = world.name();
     let running = world.operate_with(defaults(&world));
@@ -59,7 +59,7 @@ async fn keys_that_something_keeps_changing_are_put_back_less_and_less_often_and
 }
 
 #[tokio::test]
-async fn a_status_that_something_keeps_changing_is_written_less_and_less_often_and_that_is_said() {
+async fn a_status_that_something_keeps_changing_is_written_less_and_less_often_and_that_is_reported() {
     let world = need!(World::new().await);
     let running = world.operate_with(defaults(&world));
     world.declare("composite", json!({ "originNamespace": world.name() })).await;

@@ -134,7 +134,7 @@ async fn a_leader_that_is_cut_off_stops_by_itself_before_another_starts() {
 }
 
 #[tokio::test]
-async fn a_new_leader_marks_the_config_map_before_it_has_heard_of_consul() {
+async fn a_new_leader_marks_the_config_map_before_consul_has_answered() {
     let world = need!(World::new().await);
     let one = world.operate_with(elected(&world, "one", LONG));
     world.declare("composite", json!({ "originNamespace": world.name() })).await;

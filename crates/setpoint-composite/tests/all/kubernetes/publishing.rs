@@ -126,7 +126,7 @@ async fn the_payload_is_compact_and_stays_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn a_bad_entry_is_left_out_and_told_and_the_rest_goes_on() {
+async fn a_bad_entry_is_left_out_and_reported_and_the_rest_goes_on() {
     let world = need!(World::new().await);
     let ns = world.name();
     let _running = world.operate();
