@@ -7,7 +7,7 @@
 //!               read for each request, a login   watch ──▶ Snapshot
 //! ```
 //!
-//! A [`Response`] says all that Consul says of its own reliability: its index, whether ACLs filtered it, whether
+//! A [`Response`] has all that Consul reports of its own reliability: its index, whether ACLs filtered it, whether
 //! there is a leader and how far behind the server was. What to make of it is up to the caller, such as [`watch`].
 //! Denied, overloaded, away and empty are four different things: see [`Error`].
 

@@ -146,7 +146,7 @@ pub(crate) fn results(body: &str) -> Result<Vec<Entry>, Error> {
     read.results.unwrap_or_default().into_iter().map(|result| result.kv.entry()).collect()
 }
 
-/// What Consul says of a transaction that it rolled back.
+/// The answer of Consul about a transaction that it rolled back.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct RolledBack {

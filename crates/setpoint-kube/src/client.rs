@@ -52,7 +52,7 @@ impl From<Client> for Clients {
     }
 }
 
-/// Makes a client of a configuration; it connects when it is first used, and no request waits longer than the limits say.
+/// Makes a client of a configuration; it connects when it is first used, and no request waits longer than the limits.
 pub fn client(config: &Config, limits: Limits) -> Result<Client, kube::Error> {
     make(config, limits, None)
 }
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// What an API server says of itself, where the right token is shown.
+    /// The version of an API server that wants to see the right token.
     async fn version(headers: HeaderMap) -> Result<&'static str, axum::http::StatusCode> {
         let shown = headers.get("authorization").is_some_and(|value| value == "Bearer secret");
         let version = r#"{"major": "1", "minor": "34", "gitVersion": "v1.34.0", "gitCommit": "", "gitTreeState": "",

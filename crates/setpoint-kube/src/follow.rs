@@ -74,7 +74,7 @@ pub enum FollowError {
     #[error("the API server ended the watch as soon as it had begun")]
     Cut,
     /// Nobody takes what is seen any more.
-    #[error("nobody listens")]
+    #[error("there is no receiver any more")]
     Closed,
 }
 
@@ -126,7 +126,7 @@ pub async fn follow<K>(
             Some(at) => follower.watch(&at).await.inspect_err(|_| version = Some(at)),
         };
         (follower.beat)();
-        // Whoever ends each watch at once would be asked again and again.
+        // A server that ends each watch at once would be asked again and again.
         let was_short = began.elapsed() < first;
         let failed = match step {
             Ok(Ended::Listed(at)) => {
@@ -256,7 +256,7 @@ mod tests {
     use crate::client::client;
     use crate::limits::Limits;
 
-    /// Follows ConfigMaps of a server that answers every watch with a text, for a while; says how often it was asked, and what
+    /// Follows ConfigMaps of a server that answers every watch with a text, for a while; returns how often it was asked, and what
     /// was seen to fail.
     async fn asked(watch: &'static str) -> (usize, Vec<String>) {
         let requests = Arc::new(AtomicUsize::new(0));

@@ -6,7 +6,7 @@
 //!  what was looked at, or written ───┘
 //! ```
 //!
-//! What is written here comes back as an event. Whoever looked at everything for that would look again for each own write. Of each
+//! What is written here comes back as an event, which is no reason to look at everything again. Of each
 //! resource only digests are kept.
 
 use std::borrow::Borrow;

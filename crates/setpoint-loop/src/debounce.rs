@@ -42,7 +42,7 @@ impl Debouncer {
         Self { quiet, longest: longest.max(quiet), burst: None, seen: 0 }
     }
 
-    /// Takes note of an event.
+    /// Records an event.
     pub fn note(&mut self, now: Instant) {
         self.burst = Some(match self.burst {
             Some(burst) => Burst { last: now.max(burst.last), ..burst },

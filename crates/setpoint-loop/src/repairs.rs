@@ -36,7 +36,7 @@ impl Repairs {
         Self { first: first.min(ceiling), ceiling, made: 0, last: None }
     }
 
-    /// Takes note of a repair that is about to be made, or returns when it may be.
+    /// Records a repair that is about to be made, or returns when it may be made.
     pub fn take(&mut self, now: Instant) -> Result<(), Instant> {
         if self.is_quiet(now) {
             self.made = 0;

@@ -1,4 +1,4 @@
-//! Whether a process lives, what it does, and the event that says so whenever that changes.
+//! Whether a process lives, what it does, and an event for each change of that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,7 +62,7 @@ pub struct StateChange {
     pub from: Role,
     /// What it does now.
     pub to: Role,
-    /// Why, for people; empty where there is nothing more to say.
+    /// Why, for people; empty where there is nothing to add.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }

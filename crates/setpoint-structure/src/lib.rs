@@ -12,7 +12,7 @@
 //!                        └── ambiguous: never guessed, kept from the previous payload
 //! ```
 //!
-//! [`transform`] never fails. What it can't use it leaves out, and says so in an [`Issue`]; all the rest goes on.
+//! [`transform`] never fails. What it can't use it leaves out, and reports as an [`Issue`]; all the rest goes on.
 //!
 //! ```
 //! use setpoint_structure::{Entry, transform};

@@ -66,7 +66,7 @@ impl Payload {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Everything that it says, one by one: `baseline.origin`, or `satellite NAME.peer` where NAME is the first
+    /// All its facts, one by one: `baseline.origin`, or `satellite NAME.peer` where NAME is the first
     /// namespace of the satellite. For comparing two payloads as people would.
     ///
     /// ```

@@ -28,7 +28,7 @@ pub use validate::InvalidSpec;
 
 /// The API group.
 pub const GROUP: &str = "core.netcracker.com";
-/// The finalizer that stands before the first write to Consul.
+/// The finalizer that is set before the first write to Consul.
 pub const FINALIZER: &str = "setpoint.dev/composite-keys";
 /// The annotation that lets a Composite go although its keys can't be removed from Consul.
 pub const RELEASE_ANNOTATION: &str = "setpoint.dev/leave-keys";

@@ -1,4 +1,4 @@
-//! What a Composite must say, checked here as well as by the API server.
+//! What a Composite must declare, checked here as well as by the API server.
 
 use super::{Baseline, CompositeSpec};
 

@@ -61,7 +61,7 @@ pub(super) fn options(settings: &Settings) -> Options {
 
 /// Starts to follow all Composites that are served.
 ///
-/// One that can't be read holds up no other: it is passed over, and an Event says so.
+/// One that can't be read holds up no other: it is passed over, and an Event reports it.
 pub(super) fn follow_composites(
     client: &Client,
     settings: &Settings,

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 #[derive(Clone, Debug)]
 pub(super) struct Contest {
     repairs: Repairs,
-    /// What was found changed last, in words.
+    /// The last change that was found, as a message.
     last: Option<String>,
     /// Until when the next repair has to wait.
     waits: Option<Instant>,

@@ -250,7 +250,7 @@ impl Keys<'_> {
         let present = self.read(&claimant, &owned).await?;
         let resolution = resolve(&claimant, &BTreeMap::new(), &owned, &BTreeSet::new(), &present);
         let mut changes = resolution.changes;
-        // What another claim makes of a key is for whoever it is of to write.
+        // The value of a key by another claim is written by its claimant.
         changes.sets.clear();
         changes.deletes.retain(|gone| is_claim(&gone.key));
         self.fence.check()?;

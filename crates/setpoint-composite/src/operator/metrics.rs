@@ -110,7 +110,7 @@ impl Default for Metrics {
         registry.register("leader", "Whether this instance leads", metrics.leader.clone());
         registry.register(
             "lease_transitions",
-            "The number of this instance's term",
+            "How often the Lease had changed hands when this instance was elected",
             metrics.transitions.clone(),
         );
         registry.register("composites", "Composites that are known", metrics.composites.clone());
@@ -122,7 +122,7 @@ impl Default for Metrics {
         registry.register("polls", "Blocking queries to Consul", metrics.polls.clone());
         registry.register(
             "last_poll_timestamp_seconds",
-            "When it was last known what Consul says about a composite",
+            "When the structure of a composite in Consul was last known",
             metrics.last_poll.clone(),
         );
         registry.register(

@@ -207,7 +207,7 @@ impl NamespaceReconciler {
     ) -> Result<(), Unfinished> {
         let mut turn = std::pin::pin!(self.pokes.turn());
         let _turn = loop {
-            // Whoever waits for others lives.
+            // Waiting for others is a sign of life.
             task.beat();
             if let Ok(turn) = timeout(BEAT, turn.as_mut()).await {
                 break turn;
@@ -250,7 +250,7 @@ impl NamespaceReconciler {
         result
     }
 
-    /// Reports what something else keeps changing, apart from what a condition says.
+    /// Reports what something else keeps changing, apart from what a condition shows.
     async fn report_contests(&self, memory: &mut Memory) {
         let now = Instant::now();
         let contested = memory.status.contested(now).is_some();

@@ -36,7 +36,7 @@ pub struct Facts {
     pub accepted: Finding,
     /// Whether Consul holds its keys; none if that was not looked at.
     pub synced: Option<Finding>,
-    /// Whether the ConfigMap holds what Consul says; none if nothing new is known.
+    /// Whether the ConfigMap holds the structure in Consul; none if nothing new is known.
     pub published: Option<Finding>,
     /// The keys that belong to it; none if they are as they were.
     pub owned: Option<BTreeSet<String>>,
@@ -69,7 +69,10 @@ pub(super) fn published(
     }
     let state = state?;
     if let Standing::Foreign(found) = &state.standing {
-        return Some(Finding::fails("NotOwned", format!("{found}; what Consul says is not published")));
+        return Some(Finding::fails(
+            "NotOwned",
+            format!("{found}; the structure in Consul is not published"),
+        ));
     }
     if state.failures >= settings.tolerated_failures {
         let why = state.failure.as_deref().unwrap_or("it can't be written");
@@ -88,7 +91,7 @@ pub(super) fn published(
     match (state.applied, state.failures) {
         (Some(_), 0) => Some(Finding::holds(
             "Applied",
-            format!("ConfigMap `{}` holds what Consul says", settings.config_map),
+            format!("ConfigMap `{}` holds the structure in Consul", settings.config_map),
         )),
         _ => None,
     }
@@ -135,7 +138,7 @@ pub fn status_of(
     status
 }
 
-/// Why a ConfigMap may rightly not hold what Consul says: somebody asked for that.
+/// The reasons for which a ConfigMap may differ from the structure in Consul because somebody asked for that.
 const NOT_WANTED: [&str; 2] = ["Disabled", "NotOwned"];
 
 /// The first step that is not reached, if there is one.
@@ -146,7 +149,7 @@ fn open_step(conditions: &[Condition]) -> Option<&Condition> {
     };
     let mut open = steps.filter(is_open);
     let first = open.next();
-    // What failed says more than what is not known yet.
+    // A failure explains more than what is not known yet.
     let failed = open.find(|step| step.status == Verdict::False.as_str());
     first.filter(|first| first.status == Verdict::False.as_str()).or(failed).or(first)
 }
@@ -154,10 +157,7 @@ fn open_step(conditions: &[Condition]) -> Option<&Condition> {
 /// Whether everything is as it should be.
 fn ready(conditions: &[Condition]) -> Finding {
     let Some(open) = open_step(conditions) else {
-        return Finding::holds(
-            "AsDeclared",
-            "what it declares is in Consul, and what Consul says is published",
-        );
+        return Finding::holds("AsDeclared", "what it declares is in Consul, and the structure is published");
     };
     let message = format!("{}: {}", open.type_, open.message);
     if open.status == Verdict::False.as_str() {
@@ -249,7 +249,7 @@ pub(super) fn not_oldest(winner: &Composite) -> String {
     format!("Composite `{}` of this namespace is older, and only the oldest counts", winner.name_any())
 }
 
-/// Whose claim of a key is older, in words.
+/// The message about a key that another Composite claimed earlier.
 pub(super) fn conflict(claimant: &Claimant, first: &Conflict, count: usize) -> String {
     let Conflict { key, declared, held, holder } = first;
     let more =

@@ -1,4 +1,4 @@
-//! What an instance knows of the namespaces that it serves, for whoever looks from outside.
+//! The state of all namespaces that an instance serves, as it is shown from outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 

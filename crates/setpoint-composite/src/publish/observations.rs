@@ -1,6 +1,6 @@
 //! What the watch of ConfigMaps observed: which version was last seen in each namespace.
 //!
-//! One watch serves all namespaces that are followed together; each publisher listens to its own.
+//! One watch serves all namespaces that are followed together; each publisher subscribes to its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -35,7 +35,7 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// Listens to one namespace.
+    /// Subscribes to one namespace.
     pub fn subscribe(&self, namespace: &str) -> watch::Receiver<Observation> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|_, sender| sender.receiver_count() > 0);

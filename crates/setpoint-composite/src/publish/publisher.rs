@@ -76,7 +76,7 @@ pub struct PublishState {
     pub writes: u64,
     /// How long it took from the latest answer of Consul until the ConfigMap was written.
     pub latency: Option<Duration>,
-    /// Who keeps changing the ConfigMap, in words, if somebody does.
+    /// The name of whoever keeps changing the ConfigMap, if somebody does.
     pub contested: Option<String>,
 }
 
@@ -298,7 +298,7 @@ impl Publisher {
         waits.is_some()
     }
 
-    /// What is published of this composite, whoever did that.
+    /// The payload that is published of this composite, whoever published it.
     fn published(&self, current: Option<&ConfigMap>) -> Option<Payload> {
         // What another composite had in the same place says nothing about this one.
         let of = annotated::<String>(current?, COMPOSITE_ANNOTATION);

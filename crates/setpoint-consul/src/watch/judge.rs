@@ -14,9 +14,9 @@ use crate::{Entry, Response};
 /// What to do about an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It says what is known already.
+    /// It holds what is known already.
     Same { snapshot: Snapshot, filtered: bool },
-    /// It says something new.
+    /// It holds something new.
     Changed { snapshot: Snapshot, filtered: bool },
     /// ACLs filtered it, and nothing whole is known: it is not used.
     Withheld,
@@ -141,7 +141,7 @@ impl Judge {
     }
 }
 
-/// Returns whether two lists say the same: an index that moved without a change of the value is none.
+/// Returns whether two lists are equal in their keys and values: an index that moved without a change of the value is none.
 fn same(one: &[Entry], other: &[Entry]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).all(|(one, other)| one.key == other.key && one.value == other.value)
@@ -317,7 +317,7 @@ mod tests {
         let doubt = Arc::new(Ours::default()) as Arc<dyn Doubt>;
         let mut judge = Judge::new(GRACE, Duration::from_secs(10), Some(doubt), Some("o".to_owned()));
         let now = Instant::now();
-        // Nothing is known yet, and what is beside says that there is more to come.
+        // Nothing is known yet, and what is beside shows that there is more to come.
         let first = judge.judge_blocking(answer(4, &["other", "claim"]), true, now);
         assert_eq!(first, Verdict::Suspect { snapshot: None });
         assert_eq!(changed(&judge.judge_blocking(answer(5, &["ours", "claim"]), true, now)), ["ours"]);

@@ -13,7 +13,7 @@
 //! - What ACLs filtered removes nothing: the entries that are known stay. Where nothing is known yet, nothing is
 //!   passed on.
 //! - All entries gone at once is believed after a grace, if a consistent read says the same; so are entries gone that
-//!   somebody says will be put back ([`Doubt`]). Until then, what was known before holds on.
+//!   are known to be put back ([`Doubt`]). Until then, what was known before holds on.
 //! - Nothing rests on being woken: Consul does not report the removal of a parent to those who wait for what is below it, if
 //!   keys below it were removed before. So no query waits longer than [`LONGEST_WAIT`], and what its end brings is compared
 //!   as anything else.
@@ -357,7 +357,7 @@ impl<O: Observer> Watch<O> {
                 } else {
                     answered(&snapshot, false);
                 }
-                // Whoever puts something back has to know that it is back.
+                // Those who put something back need to know that it is back.
                 doubted.then_some(snapshot)
             }
             Verdict::Changed { snapshot, filtered } => {

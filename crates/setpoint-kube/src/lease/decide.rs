@@ -49,7 +49,7 @@ impl Timing {
 pub struct Observed {
     /// The Lease.
     pub lease: Lease,
-    /// When it was first seen like this, by the clock of whoever looks: clocks of others are not relied on.
+    /// When it was first seen like this, by the own clock: clocks of others are not relied on.
     pub since: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What stands before every write of a leader.
+//! The check before every write of a leader.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

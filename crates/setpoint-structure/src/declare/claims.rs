@@ -193,7 +193,7 @@ fn resolve_key(
             return;
         }
     };
-    // Who neither claims nor claimed it has no say in it.
+    // A Composite that neither claims nor claimed the key does not change it.
     if wanted.is_none() && mine.is_none() {
         return;
     }

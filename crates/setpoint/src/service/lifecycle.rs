@@ -26,7 +26,7 @@ pub(crate) struct Service {
 
 impl Service {
     /// Begins, and serves the endpoints if there is an address for them. While the only thread of the runtime is busy with something
-    /// long, `work_done` says how much of that was done.
+    /// long, `work_done` returns how much of that was done.
     pub(crate) fn start(
         observe: Option<SocketAddr>,
         observed: Arc<dyn Observed>,

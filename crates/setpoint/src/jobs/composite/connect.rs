@@ -16,7 +16,7 @@ use crate::service::parameters::Time;
 
 /// Where a pod finds the token of its service account.
 const SERVICE_ACCOUNT_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-/// Where Consul is if nobody says where.
+/// Where Consul is by default.
 const CONSUL_URL: &str = "http://localhost:8500";
 /// The variable with a token. There is no flag for it: others can read the arguments of a process.
 const CONSUL_TOKEN: &str = "CONSUL_HTTP_TOKEN";

@@ -15,7 +15,7 @@ use super::structure::{IssueView, warn};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 
-/// What `--detailed-exitcode` says of a structure with issues.
+/// The exit code of `--detailed-exitcode` for a structure with issues.
 const ISSUES: u8 = 2;
 
 /// Arguments of `setpoint composite render`.

@@ -20,7 +20,7 @@ use crate::service::lifecycle::Service;
 use crate::service::parameters::{Time, overlay, time};
 use crate::service::{Signals, log_to_stderr, runtime};
 
-/// Where the endpoints are served if nobody says where.
+/// Where the endpoints are served by default.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
 
 /// Arguments of `setpoint composite run`.

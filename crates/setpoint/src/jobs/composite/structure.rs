@@ -29,7 +29,7 @@ impl From<&Issue> for IssueView {
     }
 }
 
-/// Says what is wrong with a structure.
+/// Warns of what is wrong with a structure.
 pub(super) fn warn(issues: &[Issue], report: Report) {
     for issue in issues {
         report.warn(&issue.to_string());
