@@ -42,8 +42,10 @@ impl<'de> Deserialize<'de> for Time {
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Time, E> {
-                let milliseconds = u64::try_from(number);
-                self.visit_u64(milliseconds.map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))?)
+                match u64::try_from(number) {
+                    Ok(milliseconds) => self.visit_u64(milliseconds),
+                    Err(_) => Err(E::invalid_value(Unexpected::Signed(number), &self)),
+                }
             }
 
             fn visit_u64<E: de::Error>(self, milliseconds: u64) -> Result<Time, E> {
