@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(threads(&of("null")), 1);
         assert_eq!(threads(&of(r#"{"setpoint": {"parts": []}}"#)), 1);
         assert_eq!(threads(&of(r#"{"setpoint": {"threads": 3}}"#)), 3);
-        assert_eq!(packages().unwrap()["setpoint-composite"].threads, 4);
+        assert_eq!(packages().unwrap()["setpoint-composite"].threads, 6);
     }
 
     #[test]

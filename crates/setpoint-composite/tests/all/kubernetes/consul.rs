@@ -8,7 +8,7 @@ use setpoint_composite::publish::payload_of;
 use setpoint_consul::{self as consul, Auth, Secret};
 use setpoint_testutils::{Acl, Consul, need, wait};
 
-use super::world::{LIMIT, NAME, ORDERED, Running, World, fast};
+use super::world::{LIMIT, NAME, ORDERED, Running, World, asked_again, before_consul, fast};
 
 fn client(consul: &Consul, auth: Auth) -> consul::Client {
     consul::Client::new(consul::Settings { auth, ..consul::Settings::new(consul.url()) }).unwrap()
@@ -72,10 +72,12 @@ async fn denied_and_filtered_is_not_empty() {
     let consul = need!(Consul::start(Acl::On).await);
     let all = "key_prefix \"\" { policy = \"write\" }";
     let token = consul.token_with("operator", all).await.unwrap();
+    let (proxy, url) = before_consul(&consul).await;
     let auth = Auth::Token(Secret::new(token));
+    let client = consul::Client::new(consul::Settings { auth, ..consul::Settings::new(url) }).unwrap();
     let mut settings = world.settings();
     settings.wait_time = Duration::from_secs(1);
-    let _running = Running::start(world.client.clone(), client(&consul, auth), settings);
+    let _running = Running::start(world.client.clone(), client, settings);
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
     consul.put(&role(&world, "one"), "satellite").await.unwrap();
     consul.put(&role(&world, "two"), "satellite").await.unwrap();
@@ -95,7 +97,7 @@ async fn denied_and_filtered_is_not_empty() {
     consul.set_policy("operator", "key_prefix \"\" { policy = \"deny\" }").await.unwrap();
     consul.delete(&role(&world, "two")).await.unwrap();
     world.event("ConsulFiltered").await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    asked_again(&proxy, &format!("composite/{}/", world.name()), 3).await;
     assert!(payload_of(&world.config_map().await.unwrap()).unwrap().contains("two"), "denied is not empty");
 
     consul.set_policy("operator", all).await.unwrap();

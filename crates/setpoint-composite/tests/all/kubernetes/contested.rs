@@ -9,9 +9,9 @@ use serde_json::json;
 use setpoint_composite::api::ConditionType;
 use setpoint_composite::settings::{Namespaces, Settings};
 use setpoint_consul as consul;
-use setpoint_testutils::{Acl, Consul, Proxy, need, wait};
+use setpoint_testutils::{Acl, Consul, need, wait};
 
-use super::world::{LIMIT, Running, World, looks, rests};
+use super::world::{LIMIT, Running, World, before_consul, looks, rests};
 
 fn defaults(world: &World) -> Settings {
     Settings { namespaces: Namespaces::Only([world.name().to_owned()].into()), ..Settings::default() }
@@ -91,9 +91,8 @@ async fn a_status_that_something_keeps_changing_is_written_less_and_less_often_a
 async fn own_writes_cause_no_further_look_at_consul() {
     let world = need!(World::new().await);
     let consul = need!(Consul::start(Acl::Off).await);
-    let proxy = Proxy::start(consul.url().trim_start_matches("http://").parse().unwrap()).await;
-    let settings = consul::Settings::new(format!("http://{}", proxy.address()));
-    let client = consul::Client::new(settings).unwrap();
+    let (proxy, url) = before_consul(&consul).await;
+    let client = consul::Client::new(consul::Settings::new(url)).unwrap();
     let _running = Running::start(world.client.clone(), client, defaults(&world));
     let ns = world.name();
     world.declare("composite", json!({ "originNamespace": ns })).await;
@@ -104,8 +103,8 @@ async fn own_writes_cause_no_further_look_at_consul() {
         consul.put(&format!("composite/{ns}/structure/z-{round}/compositeRole"), "satellite").await.unwrap();
         let satellites: Vec<_> = (0..=round).map(|round| json!({ "origin": format!("z-{round}") })).collect();
         world.publishes(json!({ "baseline": { "origin": ns }, "satellites": satellites })).await;
-        // Longer than a status is left alone that something else has changed.
-        tokio::time::sleep(Duration::from_secs(7)).await;
     }
+    // Longer than a status is left alone that something else has changed: that nothing is done can't be waited for.
+    tokio::time::sleep(Duration::from_secs(7)).await;
     assert_eq!(looks(&proxy) - before, 0, "what others write to Consul takes no look at our own keys");
 }

@@ -11,12 +11,12 @@ use setpoint_composite::settings::Settings;
 use setpoint_consul as consul;
 use setpoint_testutils::{Proxy, need, wait};
 
-use super::world::{LIMIT, Log, Running, World, rests};
+use super::world::{LIMIT, Log, Running, World, before_consul, rests};
 
 /// An operator that reaches Consul through a proxy.
 async fn behind_a_proxy(world: &World) -> (Proxy, Running) {
-    let proxy = Proxy::start(world.consul.url().trim_start_matches("http://").parse().unwrap()).await;
-    let consul = consul::Client::new(consul::Settings::new(format!("http://{}", proxy.address()))).unwrap();
+    let (proxy, url) = before_consul(world.consul).await;
+    let consul = consul::Client::new(consul::Settings::new(url)).unwrap();
     let running = Running::start(world.client.clone(), consul, world.settings());
     (proxy, running)
 }

@@ -101,6 +101,23 @@ pub(crate) async fn rests(consul: &Proxy, quiet: Duration) {
     wait::until("it to rest", LIMIT, rests).await;
 }
 
+/// A proxy before a Consul, and where it is.
+pub(crate) async fn before_consul(consul: &Consul) -> (Proxy, String) {
+    let proxy = Proxy::start(consul.url().trim_start_matches("http://").parse().unwrap()).await;
+    let url = format!("http://{}", proxy.address());
+    (proxy, url)
+}
+
+/// Waits until Consul has been asked so many times more, through a proxy, for what is below a prefix. Whoever asks once more has
+/// taken in the answer before.
+pub(crate) async fn asked_again(consul: &Proxy, prefix: &str, times: usize) {
+    let start = format!("/v1/kv/{prefix}");
+    let count = || consul.requests().iter().filter(|request| request.contains(&start)).count();
+    let before = count();
+    let asked = async || (count() >= before + times).then_some(());
+    wait::until(&format!("{prefix} to be asked for {times} times"), LIMIT, asked).await;
+}
+
 /// What is logged on this thread: tests run all their tasks on one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
