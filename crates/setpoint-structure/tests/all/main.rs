@@ -1,5 +1,5 @@
 //! What Composites declare, and what is published of it.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::expect_used, reason = "tests")]
 
 mod claims;
 mod declare;
