@@ -138,7 +138,7 @@ impl Keys<'_> {
         declared: &BTreeMap<String, String>,
     ) -> Result<Written, (Composite, KeysError)> {
         let claimant = claimant(&composite);
-        let mut refused = None;
+        let (mut wrote, mut refused) = (false, None);
         for _ in 0..ROUNDS {
             let owned = owned(&composite);
             let remembered = owned_before(&owned, declared);
@@ -151,10 +151,10 @@ impl Keys<'_> {
             let changes = self.fenced(changes, &claimant, &present);
             if changes.is_empty() {
                 self.settled();
-                return Ok(Written { composite, wrote: refused.is_some(), conflicts, expected });
+                return Ok(Written { composite, wrote: wrote || refused.is_some(), conflicts, expected });
             }
             // What others change between two rounds is the same contest.
-            if refused.is_none() && self.turn_of(&changes, &claimant) == Turn::Later {
+            if !wrote && refused.is_none() && self.turn_of(&changes, &claimant) == Turn::Later {
                 return Ok(Written { composite, wrote: false, conflicts, expected });
             }
             if remembered != owned {
@@ -171,6 +171,7 @@ impl Keys<'_> {
             }
             self.announce_repairs(&changes);
             match apply(self.consul, &changes).await {
+                Ok(()) if changes.incomplete => wrote = true,
                 Ok(()) => return Ok(Written { composite, wrote: true, conflicts, expected }),
                 Err(error @ consul::Error::Conflict(_)) => refused = Some(error),
                 Err(error) => return Err((composite, error.into())),

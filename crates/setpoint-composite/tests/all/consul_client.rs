@@ -90,7 +90,9 @@ async fn what_a_former_leader_still_has_on_its_way_is_refused() {
         let present = client.read(keys.iter().copied()).await.expect("they can be read");
         changes(&declared, &owned_after(&declared), &present).fenced(term, reference, &present)
     };
-    apply(&client, &fenced(1, &[reference, role]).await).await.unwrap();
+    for _ in 0..2 {
+        apply(&client, &fenced(1, &[reference, role]).await).await.unwrap();
+    }
     // The leader of the first term is stopped when it is about to create one more key.
     let late = fenced(1, &[reference, role, other]).await;
     assert_eq!(late.sets.len(), 1);
@@ -101,6 +103,37 @@ async fn what_a_former_leader_still_has_on_its_way_is_refused() {
     let entries = client.list("term/", Read::Consistent).await.unwrap().entries;
     let found: Vec<_> = entries.iter().map(|entry| (entry.key.as_str(), entry.flags)).collect();
     assert_eq!(found, [(reference, 2), (role, 0)]);
+}
+
+#[tokio::test]
+async fn what_a_former_leader_was_about_to_create_does_not_come_after_it_was_removed() {
+    let consul = need!(Consul::shared().await);
+    let client = client(&consul.url());
+    let (reference, role) = ("created/reference", "created/role");
+    let declared = BTreeMap::from([reference, role].map(|key| (key.to_owned(), "value".to_owned())));
+    let fenced = async |transitions: u64| {
+        let present = client.read([reference, role]).await.expect("they can be read");
+        changes(&declared, &owned_after(&declared), &present).fenced(transitions, reference, &present)
+    };
+    // One leader is stopped with each of the transactions on its way by which it creates everything.
+    let mut late = vec![fenced(1).await];
+    apply(&client, &late[0]).await.unwrap();
+    late.push(fenced(1).await);
+    // Its successor completes them, and removes everything with the Composite.
+    while !fenced(2).await.is_empty() {
+        apply(&client, &fenced(2).await).await.unwrap();
+    }
+    let present = client.read([reference, role]).await.unwrap();
+    assert_eq!(present.len(), 2);
+    apply(&client, &removal(&owned_after(&declared), &present)).await.unwrap();
+
+    for changes in &late {
+        // That a key must not be there holds again.
+        let _ = apply(&client, changes).await;
+    }
+    let entries = client.list("created/", Read::Consistent).await.unwrap().entries;
+    let found: Vec<_> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    assert_eq!(found, [reference], "nothing but the reference can come back, which names no namespace");
 }
 
 #[tokio::test]

@@ -293,7 +293,7 @@ async fn a_rotated_token_reaches_every_watch() {
     let file = folder.write("token", &token);
     let auth = Auth::TokenFile(file.clone());
     let client = Client::new(Settings { auth, ..Settings::new(consul.url()) }).unwrap();
-    // Their queries wait for long: only the new token ends them.
+    // Their queries wait as long as any does: only the new token ends them sooner.
     let slow = setpoint_consul::watch::Settings { wait: wait::LIMIT, ..fast() };
     let watching: Vec<_> =
         (0..4).map(|number| Watching::start(client.clone(), &format!("w{number}"), slow.clone())).collect();

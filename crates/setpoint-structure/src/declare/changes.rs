@@ -49,6 +49,8 @@ pub struct Changes {
     pub deletes: Vec<Delete>,
     /// What the first transaction holds on to beside these.
     pub guard: Option<Guard>,
+    /// Whether these are only the first of what differs: the rest is bound to what they write.
+    pub incomplete: bool,
 }
 
 impl Changes {
@@ -60,6 +62,9 @@ impl Changes {
     /// The same changes, bound to a leadership: all of them hold only while `key` is as it was read, which carries the
     /// transition count of the Lease beside its value. The first changes of a leader mark `key` with its count, so that
     /// what a former leader has still on its way is refused.
+    ///
+    /// Where `key` is not there, it is created first and alone: a transaction that only asks that it must not be there could still
+    /// be carried out after somebody has created and removed it.
     #[must_use]
     pub fn fenced(mut self, transitions: u64, key: &str, present: &[Entry]) -> Self {
         let touched =
@@ -77,6 +82,12 @@ impl Changes {
                 self.guard = Some(Guard { key: key.to_owned(), index: entry.modify_index });
             }
             _ => {}
+        }
+        if self.sets.iter().any(|set| set.key == key && set.index == 0) {
+            let all = self.sets.len() + self.deletes.len();
+            self.sets.retain(|set| set.key == key);
+            self.deletes.clear();
+            self.incomplete = all > 1;
         }
         self.sets.iter_mut().filter(|set| set.key == key).for_each(|set| set.flags = transitions);
         self
@@ -135,7 +146,7 @@ pub fn changes(declared: &BTreeMap<String, String>, owned: &BTreeSet<String>, pr
     Changes {
         sets: declared.iter().filter_map(set).collect(),
         deletes: owned.iter().filter_map(delete).collect(),
-        guard: None,
+        ..Changes::default()
     }
 }
 

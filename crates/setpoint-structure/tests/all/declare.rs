@@ -315,11 +315,16 @@ fn the_first_changes_of_a_leader_mark_the_reference_and_the_next_hold_on_to_it()
     let fenced = |transitions: u64, present: &[Entry]| {
         changes(&declared, &owned_after(&declared), present).fenced(transitions, &key, present)
     };
+    // The key that everything holds on to comes first and alone: that it must not be there holds again once it is gone.
     let first = fenced(1, &present);
-    apply(&mut present, &first, 5);
+    assert_eq!(first.sets.iter().map(|set| (&set.key, set.index)).collect::<Vec<_>>(), [(&key, 0)]);
+    apply(&mut present, &first, 4);
+    let rest = fenced(1, &present);
+    assert_eq!(rest.guard.as_ref().map(|guard| (&guard.key, guard.index)), Some((&key, 4)));
+    apply(&mut present, &rest, 5);
     let flags = |present: &[Entry]| present.iter().find(|entry| entry.key == key).map(|entry| entry.flags);
     assert_eq!(flags(&present), Some(1));
-    assert!(fenced(1, &present).is_empty(), "nothing differs in the same transitions");
+    assert!(fenced(1, &present).is_empty(), "nothing differs for the same leader");
 
     // The next leader marks the reference, and nothing else.
     let marked = fenced(2, &present);
