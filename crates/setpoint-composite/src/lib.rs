@@ -11,13 +11,12 @@
 //!   operator ◀──────────── publish: ConfigMap ◀── structure: transform ◀── snapshot
 //! ```
 //!
-//! [`structure`] and [`declare`] are pure. [`setpoint_consul`] is the edge to Consul, [`setpoint_kube`] with [`publish`] that to
-//! Kubernetes. [`operator`] joins them, [`settings`] holds all parameters, and [`install`] is what puts it into a cluster.
+//! What is computed is in [`setpoint_structure`], which can reach nothing: what is declared, and what is published of it.
+//! [`setpoint_consul`] is the edge to Consul, [`setpoint_kube`] with [`publish`] that to Kubernetes. [`operator`] joins them,
+//! [`settings`] holds all parameters, and [`install`] is what puts it into a cluster.
 
 pub mod api;
-pub mod declare;
 pub mod install;
 pub mod operator;
 pub mod publish;
 pub mod settings;
-pub mod structure;

@@ -12,7 +12,7 @@ pub enum Auth {
     Anonymous,
     /// This token.
     Token(Secret),
-    /// The token in this file, which is read for each request: whoever writes it rotates the token.
+    /// The token in this file, which is read for each request: a new token in the file is used at once.
     TokenFile(PathBuf),
     /// A token that Consul gives for the token of a service account, by an auth method of type `kubernetes` or
     /// `jwt`.
@@ -38,7 +38,7 @@ impl Secret {
         Self(secret.into())
     }
 
-    /// Tells it.
+    /// Returns the text.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -13,11 +13,11 @@ use tokio::time::sleep;
 
 use crate::auth::{Auth, Login, Secret, read_secret};
 use crate::connections::Connections;
-use crate::entry::Entry;
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::transaction::{MAX_OPERATIONS, Operation};
 use crate::wire;
+use setpoint_kv::Entry;
+use setpoint_kv::{MAX_OPERATIONS, Operation};
 
 /// How often a token file is looked at while a query is under way.
 const TOKEN_FILE_INTERVAL: Duration = Duration::from_secs(2);
@@ -35,7 +35,7 @@ pub enum Read {
     Consistent,
     /// When something has changed since an index, or after so long.
     Blocking {
-        /// What the last answer said; 0 to be answered at once.
+        /// The index of the last answer; 0 to be answered at once.
         index: u64,
         /// How long Consul waits for a change.
         wait: Duration,
@@ -45,7 +45,7 @@ pub enum Read {
 /// What a list gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// What to give back in the next blocking read; 0 if Consul did not say.
+    /// What to give back in the next blocking read; 0 if Consul gave none.
     pub index: u64,
     /// The keys below the prefix; none where Consul knows no such key.
     pub entries: Vec<Entry>,
@@ -53,7 +53,7 @@ pub struct Response {
     pub filtered_by_acls: bool,
     /// Whether the server knew a leader.
     pub known_leader: bool,
-    /// How long ago the server heard of the leader; zero if it is the leader.
+    /// How long ago the server was in contact with the leader; zero if it is the leader.
     pub last_contact: Duration,
 }
 
@@ -239,7 +239,7 @@ impl Client {
         }
     }
 
-    /// Reads the files with certificates again; says whether they had changed, and are used from now on.
+    /// Reads the files with certificates again; returns whether they had changed, and are used from now on.
     ///
     /// Files that can't be used are an error and change nothing: one of them may be half written.
     pub async fn renew_certificates(&self) -> Result<bool, Error> {
@@ -249,7 +249,7 @@ impl Client {
     /// Only a token file can change; with all else it waits for ever.
     async fn token_changed(&self) {
         let Auth::TokenFile(path) = &self.inner.auth else { return std::future::pending().await };
-        // Whoever finds the new one first, all that wait are told.
+        // All that wait are woken, by the first that finds the new one.
         let mut used = self.inner.used.subscribe();
         loop {
             tokio::select! {
@@ -263,7 +263,7 @@ impl Client {
         }
     }
 
-    /// Takes note of the token that is used; queries that were asked with another one are to be asked anew.
+    /// Remembers the token that is used; queries that were asked with another one are to be asked anew.
     fn note_token(&self, token: Option<Secret>) {
         self.inner.used.send_if_modified(|used| {
             let another = used.is_some() && *used != token;
@@ -288,12 +288,12 @@ impl Client {
             StatusCode::NOT_FOUND => Vec::new(),
             status => return Err(Error::of_status(status, retry_after(&headers), &body)),
         };
-        let says = |name, what| headers.get(name).is_some_and(|value| value == what);
+        let has = |name, what| headers.get(name).is_some_and(|value| value == what);
         Ok(Response {
             index: number(&headers, "X-Consul-Index").unwrap_or(0),
             entries,
-            filtered_by_acls: says("X-Consul-Results-Filtered-By-ACLs", "true"),
-            known_leader: !says("X-Consul-KnownLeader", "false"),
+            filtered_by_acls: has("X-Consul-Results-Filtered-By-ACLs", "true"),
+            known_leader: !has("X-Consul-KnownLeader", "false"),
             last_contact: Duration::from_millis(number(&headers, "X-Consul-LastContact").unwrap_or(0)),
         })
     }

@@ -47,7 +47,7 @@ impl Connections {
         self.present.borrow().http.clone()
     }
 
-    /// Reads the files again; says whether they had changed, and are used from now on.
+    /// Reads the files again; returns whether they had changed, and are used from now on.
     ///
     /// Files that can't be used change nothing: one of them may be half written, or its fellow not written yet.
     pub(crate) async fn renew(&self) -> Result<bool, Error> {

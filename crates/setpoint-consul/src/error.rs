@@ -20,7 +20,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// The token does not allow it, or is not known (any more). This says nothing about what is there.
+    /// The token does not allow it, or is not known (any more). Nothing is known about what is there.
     #[error("Consul denies it: {0}")]
     Denied(String),
     /// Something else changed a key since it was read. Nothing was changed.
@@ -31,7 +31,7 @@ pub enum Error {
     Overloaded {
         /// How long it asks us to wait.
         retry_after: Option<Duration>,
-        /// What it says.
+        /// The text of the answer.
         message: String,
     },
     /// Consul answers, but can't serve: it has no leader, or fails.
@@ -39,7 +39,7 @@ pub enum Error {
     Unavailable {
         /// Its answer.
         status: StatusCode,
-        /// What it says.
+        /// The text of the answer.
         message: String,
     },
     /// No answer in time.
@@ -56,12 +56,12 @@ pub enum Error {
     Refused {
         /// Its answer.
         status: StatusCode,
-        /// What it says.
+        /// The text of the answer.
         message: String,
     },
 }
 
-/// How much of what Consul says is kept.
+/// How much of an answer is kept.
 const LONGEST_MESSAGE: usize = 300;
 
 impl Error {
@@ -105,7 +105,7 @@ impl Error {
         }
     }
 
-    /// Whether the token is one that Consul does not know: expired, or deleted.
+    /// Returns whether the token is one that Consul does not know: expired, or deleted.
     pub(crate) fn is_unknown_token(&self) -> bool {
         matches!(self, Self::Denied(message) if message.contains("ACL not found"))
     }
@@ -115,7 +115,7 @@ impl Error {
         let message: String = body.trim().chars().take(LONGEST_MESSAGE).collect();
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Self::Denied(message),
-            // The server says so in the text where its status is only 500.
+            // The server has it in the text where its status is only 500.
             _ if body.contains("ACL not found") || body.contains("Permission denied") => {
                 Self::Denied(message)
             }

@@ -7,25 +7,22 @@
 //!               read for each request, a login   watch ──▶ Snapshot
 //! ```
 //!
-//! A [`Response`] says all that Consul says of its own reliability: its index, whether ACLs filtered it, whether
+//! A [`Response`] has all that Consul reports of its own reliability: its index, whether ACLs filtered it, whether
 //! there is a leader and how far behind the server was. What to make of it is up to the caller, such as [`watch`].
 //! Denied, overloaded, away and empty are four different things: see [`Error`].
 
 mod auth;
 mod client;
 mod connections;
-mod entry;
 mod error;
 mod settings;
-mod transaction;
 pub mod watch;
 mod wire;
 
 pub use auth::{Auth, Login, Secret};
 pub use client::{Client, Read, Response};
-pub use entry::Entry;
 pub use error::Error;
+pub use setpoint_kv::{Entry, MAX_OPERATIONS, Operation};
 pub use settings::{ClientCertificate, Settings, Tls};
-pub use transaction::{MAX_OPERATIONS, Operation};
 pub use watch::Cursor;
 pub use wire::entries;

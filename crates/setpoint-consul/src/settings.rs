@@ -1,4 +1,4 @@
-//! Where Consul is, and how it is spoken to.
+//! Where Consul is, and how it is reached.
 
 use std::path::PathBuf;
 use std::time::Duration;

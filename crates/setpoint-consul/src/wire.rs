@@ -8,9 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::entry::Entry;
 use crate::error::Error;
-use crate::transaction::Operation;
+use setpoint_kv::Entry;
+use setpoint_kv::Operation;
 
 /// One key, as Consul lists it.
 #[derive(Deserialize)]
@@ -146,7 +146,7 @@ pub(crate) fn results(body: &str) -> Result<Vec<Entry>, Error> {
     read.results.unwrap_or_default().into_iter().map(|result| result.kv.entry()).collect()
 }
 
-/// What Consul says of a transaction that it rolled back.
+/// The answer of Consul about a transaction that it rolled back.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct RolledBack {

@@ -52,7 +52,7 @@ impl From<Client> for Clients {
     }
 }
 
-/// Makes a client of a configuration; it connects when it is first used, and no request waits longer than the limits say.
+/// Makes a client of a configuration; it connects when it is first used, and no request waits longer than the limits.
 pub fn client(config: &Config, limits: Limits) -> Result<Client, kube::Error> {
     make(config, limits, None)
 }
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// What an API server says of itself, where the right token is shown.
+    /// The version of an API server that wants to see the right token.
     async fn version(headers: HeaderMap) -> Result<&'static str, axum::http::StatusCode> {
         let shown = headers.get("authorization").is_some_and(|value| value == "Bearer secret");
         let version = r#"{"major": "1", "minor": "34", "gitVersion": "v1.34.0", "gitCommit": "", "gitTreeState": "",
@@ -125,7 +125,7 @@ mod tests {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
         let limit = Duration::from_millis(200);
-        for said in
+        for part in
             ["", "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nContent-Type: application/json\r\n\r\n{\"maj"]
         {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -135,7 +135,7 @@ mod tests {
                 while let Ok((mut stream, _)) = listener.accept().await {
                     let mut request = [0; 1024];
                     let _ = stream.read(&mut request).await;
-                    stream.write_all(said.as_bytes()).await.unwrap();
+                    stream.write_all(part.as_bytes()).await.unwrap();
                     held.push(stream);
                 }
             });

@@ -1,4 +1,4 @@
-//! What the API server says of an error.
+//! The message of the API server about an error.
 
 /// Returns an error of the API server in its own words.
 ///

@@ -55,7 +55,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the longest time in which nothing is heard of a follower that is well.
+    /// Returns the longest time without a sign of life of a follower that is well.
     pub fn patience(&self) -> Duration {
         self.request * 2 + self.watch + self.pauses.1
     }
@@ -74,7 +74,7 @@ pub enum FollowError {
     #[error("the API server ended the watch as soon as it had begun")]
     Cut,
     /// Nobody takes what is seen any more.
-    #[error("nobody listens")]
+    #[error("there is no receiver any more")]
     Closed,
 }
 
@@ -126,7 +126,7 @@ pub async fn follow<K>(
             Some(at) => follower.watch(&at).await.inspect_err(|_| version = Some(at)),
         };
         (follower.beat)();
-        // Whoever ends each watch at once would be asked again and again.
+        // A server that ends each watch at once would be asked again and again.
         let was_short = began.elapsed() < first;
         let failed = match step {
             Ok(Ended::Listed(at)) => {
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_ends_every_watch_at_once_is_asked_with_pauses_and_that_is_said() {
+    async fn a_server_that_ends_every_watch_at_once_is_asked_with_pauses_and_that_is_reported() {
         let gone = r#"{"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "too old", "reason": "Expired", "code": 410}}"#;
         for watch in ["", gone] {
             let (requests, time) = asked(watch).await;

@@ -1,4 +1,4 @@
-//! Tells what others write from what is written here.
+//! Distinguishes what others write from what is written here.
 //!
 //! ```text
 //!  resources as a watch shows them ──┐
@@ -6,7 +6,7 @@
 //!  what was looked at, or written ───┘
 //! ```
 //!
-//! What is written here comes back as an event. Whoever looked at everything for that would look again for each own write. Of each
+//! What is written here comes back as an event, which is no reason to look at everything again. Of each
 //! resource only digests are kept.
 
 use std::borrow::Borrow;
@@ -59,7 +59,7 @@ fn digest(value: &impl Hash) -> u64 {
 }
 
 impl Known {
-    /// Takes note of all resources as they are looked at now.
+    /// Remembers all resources as they are looked at now.
     pub fn look<K>(&mut self, all: impl IntoIterator<Item: Borrow<K>>)
     where
         K: Resource + HasStatus<Status: Serialize>,

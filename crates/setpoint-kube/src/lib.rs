@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Nothing here knows what a controller is for: [`lease`] elects a leader and fences its writes, [`client`] connects,
-//! [`follow`] lists and watches, [`known`] tells what others write from what is written here, [`records`] write to the resources that
+//! [`follow`] lists and watches, [`known`] distinguishes what others write from what is written here, [`records`] write to the resources that
 //! people declare, [`apply`] writes what is made for them, [`conditions`] say how that went, and [`manifests`] are the rights and the
 //! workload that install a controller.
 

@@ -20,7 +20,7 @@ pub enum RecordError {
     /// Another instance leads.
     #[error(transparent)]
     Fenced(#[from] Fenced),
-    /// It was changed meanwhile, or is gone: whoever looks again sees it.
+    /// It was changed meanwhile, or is gone: the next read shows it.
     #[error("the resource was changed meanwhile")]
     Overtaken,
     /// The API server refused it, or could not be reached.

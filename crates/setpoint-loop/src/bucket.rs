@@ -32,7 +32,7 @@ impl TokenBucket {
         Self { burst: burst.max(1), refill, full: None }
     }
 
-    /// Takes a token, or says when there will be one.
+    /// Takes a token, or returns when there will be one.
     pub fn take(&mut self, now: Instant) -> Result<(), Instant> {
         let full = self.full.map_or(now, |full| full.max(now)) + self.refill;
         let there = full.checked_sub(self.refill.saturating_mul(self.burst)).unwrap_or(now);

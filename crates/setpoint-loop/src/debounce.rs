@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::trigger::Listener;
 
-/// Says when a burst of events is over: after a quiet time without one, or when the first of them has waited
+/// Finds when a burst of events is over: after a quiet time without one, or when the first of them has waited
 /// as long as any may.
 ///
 /// ```
@@ -26,8 +26,8 @@ pub struct Debouncer {
     quiet: Duration,
     longest: Duration,
     burst: Option<Burst>,
-    /// How many firings of the burst were heard by [`settled`](Self::settled).
-    heard: u64,
+    /// How many firings of the burst were seen by [`settled`](Self::settled).
+    seen: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +39,10 @@ struct Burst {
 impl Debouncer {
     /// Makes one that waits for `quiet` without an event, and never longer than `longest` after the first.
     pub fn new(quiet: Duration, longest: Duration) -> Self {
-        Self { quiet, longest: longest.max(quiet), burst: None, heard: 0 }
+        Self { quiet, longest: longest.max(quiet), burst: None, seen: 0 }
     }
 
-    /// Takes note of an event.
+    /// Records an event.
     pub fn note(&mut self, now: Instant) {
         self.burst = Some(match self.burst {
             Some(burst) => Burst { last: now.max(burst.last), ..burst },
@@ -58,7 +58,7 @@ impl Debouncer {
     /// Forgets the burst: it was acted upon.
     pub fn reset(&mut self) {
         self.burst = None;
-        self.heard = 0;
+        self.seen = 0;
     }
 
     /// Waits for a burst of firings and its end; gives how many there were, or none when no trigger is left.
@@ -79,7 +79,7 @@ impl Debouncer {
                 () = over => break,
                 more = listener.fired() => match more {
                     Some(more) => {
-                        self.heard += more;
+                        self.seen += more;
                         self.note(Instant::now());
                     }
                     None if due.is_some() => break,
@@ -87,9 +87,9 @@ impl Debouncer {
                 },
             }
         }
-        let heard = self.heard;
+        let seen = self.seen;
         self.reset();
-        Some(heard)
+        Some(seen)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A slot for the latest value: a queue of one, in which a newer value takes the place of an older.
 //!
-//! Whoever takes values out of it is never behind, and never works on something that is out of date. That is
+//! A receiver is never behind, and never works on something that is out of date. That is
 //! what makes a single writer safe: an older state can't be written after a newer one.
 
 use std::fmt;

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 /// How many repairs may follow each other at once.
 const BURST: u32 = 3;
 
-/// Says when something may be repaired that something else keeps changing.
+/// Decides when something may be repaired that something else keeps changing.
 ///
 /// A few repairs are made at once. If it is changed again and again, it is *contested*, and each further repair waits twice
 /// as long as the one before, up to a ceiling. When it is left alone for a while, it starts over.
@@ -36,7 +36,7 @@ impl Repairs {
         Self { first: first.min(ceiling), ceiling, made: 0, last: None }
     }
 
-    /// Takes note of a repair that is about to be made, or returns when it may be.
+    /// Records a repair that is about to be made, or returns when it may be made.
     pub fn take(&mut self, now: Instant) -> Result<(), Instant> {
         if self.is_quiet(now) {
             self.made = 0;

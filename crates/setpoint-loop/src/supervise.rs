@@ -1,4 +1,4 @@
-//! Tasks that somebody owns: restarted when they panic or fail, watched for life, ended when their owner says so.
+//! Tasks that somebody owns: restarted when they panic or fail, watched for life, ended by their owner.
 //!
 //! ```text
 //!            ┌──────── waits a pause ◀────────────────────┐
@@ -213,7 +213,7 @@ impl Drop for Listed {
 }
 
 impl Supervisor {
-    /// Makes one. Its tasks are given children of `cancel`; after a panic they pause as [`Backoff`] says with
+    /// Makes one. Its tasks are given children of `cancel`; after a panic they pause as [`Backoff`] does with
     /// the first bound and the ceiling in `pauses`.
     pub fn new(cancel: CancellationToken, pauses: (Duration, Duration), random: Rng) -> Self {
         Self {

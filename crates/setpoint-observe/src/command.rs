@@ -14,10 +14,10 @@ use crate::health::{Health, Role};
 ///
 /// ```
 /// use std::time::Duration;
-/// use setpoint_observe::{Command, Observed, Role};
+/// use setpoint_observe::{ObservedCommand, Observed, Role};
 ///
 /// let patience = Duration::from_secs(60);
-/// let command = Command::new(/* its name */ "watch", patience);
+/// let command = ObservedCommand::new(/* its name */ "watch", patience);
 /// assert!(command.readiness().is_err(), "nothing is done yet");
 /// command.passed("all is as declared");
 /// assert_eq!(command.readiness().as_deref(), Ok("working"));
@@ -26,7 +26,7 @@ use crate::health::{Health, Role};
 /// assert!(command.metrics().contains("setpoint_passes_total{command=\"watch\",result=\"error\"} 1"));
 /// ```
 #[derive(Debug)]
-pub struct Command {
+pub struct ObservedCommand {
     name: &'static str,
     health: Health,
     succeeded: AtomicU64,
@@ -35,7 +35,7 @@ pub struct Command {
     last: AtomicI64,
 }
 
-impl Command {
+impl ObservedCommand {
     /// Makes one, which counts as dead without a sign of life for longer than `patience`.
     pub fn new(name: &'static str, patience: Duration) -> Self {
         let (succeeded, failed, last) = Default::default();
@@ -47,7 +47,7 @@ impl Command {
         &self.health
     }
 
-    /// Takes note of a pass, and of what came of it in a line.
+    /// Records a pass, and its outcome in a line.
     pub fn passed(&self, status: &str) {
         self.health.beat();
         self.succeeded.fetch_add(1, Ordering::Relaxed);
@@ -55,20 +55,20 @@ impl Command {
         self.health.set(Role::Working, status);
     }
 
-    /// Takes note of a pass that failed, and why.
+    /// Records a pass that failed, and why.
     pub fn failed(&self, why: &str) {
         self.health.beat();
         self.failed.fetch_add(1, Ordering::Relaxed);
         self.health.set(Role::Failing, why);
     }
 
-    /// Says that the command ends.
+    /// Records that the command ends.
     pub fn stopping(&self) {
         self.health.set_role(Role::Stopping);
     }
 }
 
-impl Observed for Command {
+impl Observed for ObservedCommand {
     fn liveness(&self) -> Result<(), String> {
         self.health.liveness()
     }

@@ -1,4 +1,4 @@
-//! Whether a process lives, what it does, and the event that says so whenever that changes.
+//! Whether a process lives, what it does, and an event for each change of that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ const KEPT: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// It has not done or heard anything yet.
+    /// It has not done anything yet.
     Starting,
     /// Another leads, and it would take over.
     Standby,
@@ -62,7 +62,7 @@ pub struct StateChange {
     pub from: Role,
     /// What it does now.
     pub to: Role,
-    /// Why, for people; empty where there is nothing more to say.
+    /// Why, for people; empty where there is nothing to add.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -104,12 +104,12 @@ impl Health {
         self.beat.store(self.now(), Ordering::Relaxed);
     }
 
-    /// Says what the instance does now.
+    /// Sets what the instance does now.
     pub fn set_role(&self, role: Role) {
         self.set(role, "");
     }
 
-    /// Says what the instance does now, and why. If that is something else than before, whoever has subscribed is told.
+    /// Sets what the instance does now, and why. If that is something else than before, all subscribers get the change.
     pub fn set(&self, role: Role, reason: &str) {
         let change = {
             let mut state = self.state();
@@ -122,11 +122,11 @@ impl Health {
             StateChange { at, from, to: role, reason: reason.to_owned() }
         };
         tracing::debug!(from = change.from.as_str(), to = role.as_str(), reason, "the state changed");
-        // There may be nobody who listens.
+        // There may be no subscriber.
         let _ = self.changes.send(change);
     }
 
-    /// Listens to the changes from now on; whoever is slow misses the oldest.
+    /// Subscribes to the changes from now on; a slow subscriber misses the oldest.
     pub fn subscribe(&self) -> broadcast::Receiver<StateChange> {
         self.changes.subscribe()
     }

@@ -16,7 +16,7 @@ mod server;
 
 use serde_json::Value;
 
-pub use command::Command;
+pub use command::ObservedCommand;
 pub use health::{Health, Role, StateChange};
 pub use server::{ServeError, Server};
 
@@ -31,7 +31,7 @@ pub trait Observed: Send + Sync + 'static {
     /// Returns all metrics, as Prometheus reads them.
     fn metrics(&self) -> String;
 
-    /// Returns what the process knows, for whoever looks for a fault. It must hold no secrets.
+    /// Returns what the process knows, for debugging. It must hold no secrets.
     fn state(&self) -> Value {
         Value::Null
     }

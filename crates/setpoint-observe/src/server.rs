@@ -100,10 +100,10 @@ type Answer = (&'static str, &'static str, String);
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Answers the one request of a connection. Whoever asks for more connects anew: probes and scrapes are rare, and that keeps every
+/// Answers the one request of a connection. More requests need new connections: probes and scrapes are rare, and that keeps every
 /// connection within its time.
 async fn serve(mut stream: TcpStream, observed: Arc<dyn Observed>) {
-    // What goes wrong on the way is of no interest to anybody but whoever asks.
+    // An error on the way concerns the client alone.
     let _ = timeout(EXCHANGE, async {
         let mut head = Vec::new();
         while !head.windows(4).any(|end| end == b"\r\n\r\n") {

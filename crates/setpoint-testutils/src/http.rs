@@ -1,5 +1,6 @@
 //! Plain HTTP to a part on this machine.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,13 +10,18 @@ const ANSWER_WITHIN: Duration = Duration::from_mins(2);
 
 /// A client for parts on this machine: no proxy from the environment, and a limit on every request.
 ///
-/// Made for each use, because connections end with the runtime that opened them.
+/// It is made once: the authorities that it could trust are read for that, which takes longer than most requests. It keeps no
+/// connection, as one would end with the runtime of the test that opened it.
 pub fn client() -> reqwest::Client {
-    reqwest::Client::builder()
-        .no_proxy()
-        .timeout(ANSWER_WITHIN)
-        .build()
-        .expect("an HTTP client without TLS can always be made")
+    static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| {
+        reqwest::Client::builder()
+            .no_proxy()
+            .timeout(ANSWER_WITHIN)
+            .pool_max_idle_per_host(0)
+            .build()
+            .expect("an HTTP client without TLS can always be made")
+    });
+    CLIENT.clone()
 }
 
 /// Whether a GET is answered with success.

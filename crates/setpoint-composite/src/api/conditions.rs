@@ -5,11 +5,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 /// What the conditions of a Composite are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConditionType {
-    /// The declaration is valid, and no older Composite of the namespace stands before it.
+    /// The declaration is valid, and the Composite is the oldest of its namespace.
     Accepted,
     /// Consul holds exactly the keys that it declares.
     Synced,
-    /// The ConfigMap holds what Consul says.
+    /// The ConfigMap holds the structure in Consul.
     Published,
     /// All of it is as it should be: what others wait for.
     Ready,

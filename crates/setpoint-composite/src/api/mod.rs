@@ -1,4 +1,4 @@
-//! The custom resource `Composite`: what a namespace declares, and what is said about it.
+//! The custom resource `Composite`: what a namespace declares, and the status of it.
 //!
 //! ```text
 //!  Composite { subKind, spec } ──validate──▶ Declaration (plain data, see `declare`)
@@ -28,7 +28,7 @@ pub use validate::InvalidSpec;
 
 /// The API group.
 pub const GROUP: &str = "core.netcracker.com";
-/// The finalizer that stands before the first write to Consul.
+/// The finalizer that is set before the first write to Consul.
 pub const FINALIZER: &str = "setpoint.dev/composite-keys";
 /// The annotation that lets a Composite go although its keys can't be removed from Consul.
 pub const RELEASE_ANNOTATION: &str = "setpoint.dev/leave-keys";
@@ -170,17 +170,17 @@ impl Composite {
         Some(owner)
     }
 
-    /// Whether it is being deleted.
+    /// Returns whether it is being deleted.
     pub fn is_leaving(&self) -> bool {
         self.meta().deletion_timestamp.is_some()
     }
 
-    /// Whether a person has said that its keys may stay behind in Consul.
+    /// Returns whether a person has allowed its keys to stay behind in Consul.
     pub fn is_released(&self) -> bool {
         self.annotations().get(RELEASE_ANNOTATION).is_some_and(|value| value == "true")
     }
 
-    /// Whether its finalizer is there.
+    /// Returns whether its finalizer is there.
     pub fn is_guarded(&self) -> bool {
         self.finalizers().iter().any(|finalizer| finalizer == FINALIZER)
     }

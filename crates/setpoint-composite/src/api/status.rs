@@ -1,4 +1,4 @@
-//! What is said about a Composite.
+//! The status of a Composite.
 
 use std::collections::BTreeSet;
 

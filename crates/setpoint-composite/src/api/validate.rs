@@ -1,4 +1,4 @@
-//! What a Composite must say, checked here as well as by the API server.
+//! What a Composite must declare, checked here as well as by the API server.
 
 use super::{Baseline, CompositeSpec};
 
@@ -30,7 +30,7 @@ pub enum InvalidSpec {
 }
 
 impl CompositeSpec {
-    /// Checks what it says; the first thing that is wrong is told.
+    /// Checks what it declares; returns the first thing that is wrong.
     pub fn validate(&self) -> Result<(), InvalidSpec> {
         let (controller, peer) = (self.controller(), self.peer());
         required("originNamespace", &self.origin_namespace)?;
@@ -61,7 +61,7 @@ impl CompositeSpec {
         self.baseline.as_ref().map_or(&self.origin_namespace, |baseline| &baseline.origin_namespace)
     }
 
-    /// Whether it is a baseline itself, and no satellite of one.
+    /// Returns whether it is a baseline itself, and no satellite of one.
     pub fn is_baseline(&self) -> bool {
         self.baseline.is_none()
     }
@@ -107,7 +107,7 @@ fn optional(field: &'static str, value: Option<&str>) -> Result<(), InvalidSpec>
     }
 }
 
-/// Whether Kubernetes would take it as the name of a namespace: a DNS label.
+/// Returns whether Kubernetes would take it as the name of a namespace: a DNS label.
 fn is_namespace(name: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     name.len() <= 63
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_composite_is_told() {
+    fn what_is_wrong_with_a_composite_is_reported() {
         let long = "x".repeat(64);
         for (invalid, why) in [
             (spec("", None, None, None), "originNamespace must not be blank"),
@@ -166,8 +166,8 @@ mod tests {
             (spec("o", None, None, Some("")), "baseline.originNamespace must not be blank"),
             (spec("o", None, None, Some("o")), "can't be a satellite of itself"),
         ] {
-            let told = invalid.validate().unwrap_err().to_string();
-            assert!(told.contains(why), "{told}");
+            let message = invalid.validate().unwrap_err().to_string();
+            assert!(message.contains(why), "{message}");
         }
         let mut half = spec("o", None, None, Some("b"));
         half.baseline.as_mut().unwrap().peer_namespace = Some("p".to_owned());

@@ -16,7 +16,7 @@ const ALERTS: [(&str, &str, &str, &str, &str); 8] = [
         "time() - setpoint_composite_last_poll_timestamp_seconds > 60",
         "2m",
         "critical",
-        "It is not known what Consul says of a composite: ConfigMaps hold what it said last.",
+        "A composite can't be read from Consul: ConfigMaps hold what was read last.",
     ),
     (
         "SetpointCompositeApplyFails",
@@ -85,7 +85,7 @@ mod tests {
     const METRICS: &str = include_str!("../operator/metrics.rs");
 
     #[test]
-    fn every_metric_of_an_alert_is_one_that_is_told() {
+    fn every_metric_of_an_alert_is_one_that_is_exported() {
         for (alert, expression, ..) in ALERTS {
             let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
             for metric in words.filter_map(|word| word.strip_prefix("setpoint_composite_")) {

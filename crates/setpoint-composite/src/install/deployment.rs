@@ -24,7 +24,7 @@ pub fn disruption_budget(options: &Options) -> Value {
     workload(options).disruption_budget()
 }
 
-/// What the operator of Prometheus is told.
+/// The resources for the operator of Prometheus.
 pub fn monitoring(options: &Options) -> Vec<Value> {
     let workload = workload(options);
     vec![workload.service_monitor(), workload.alerts(&alerts())]
@@ -49,19 +49,19 @@ fn workload(options: &Options) -> Workload<'_> {
         ("CONSUL_URL", options.consul_url.clone()),
     ];
     let consul = &options.consul;
-    let mut say = |name, value: &str| environment.push((name, value.to_owned()));
+    let mut set = |name, value: &str| environment.push((name, value.to_owned()));
     if consul.token_secret.is_some() {
-        say("CONSUL_HTTP_TOKEN_FILE", "/etc/setpoint/consul-token/token");
+        set("CONSUL_HTTP_TOKEN_FILE", "/etc/setpoint/consul-token/token");
     }
     if let Some(method) = &consul.auth_method {
-        say("CONSUL_AUTH_METHOD", method);
+        set("CONSUL_AUTH_METHOD", method);
     }
     if consul.ca_secret.is_some() {
-        say("CONSUL_CACERT", "/etc/setpoint/consul-ca/ca.crt");
+        set("CONSUL_CACERT", "/etc/setpoint/consul-ca/ca.crt");
     }
     if consul.client_secret.is_some() {
-        say("CONSUL_CLIENT_CERT", "/etc/setpoint/consul-client/tls.crt");
-        say("CONSUL_CLIENT_KEY", "/etc/setpoint/consul-client/tls.key");
+        set("CONSUL_CLIENT_CERT", "/etc/setpoint/consul-client/tls.crt");
+        set("CONSUL_CLIENT_KEY", "/etc/setpoint/consul-client/tls.key");
     }
     let secrets = [
         ("consul-ca", &consul.ca_secret),

@@ -32,13 +32,13 @@ pub struct Options {
     pub replicas: u32,
     /// Where Consul is.
     pub consul_url: String,
-    /// How it is spoken to.
+    /// How it is reached.
     pub consul: ConsulOptions,
     /// The name of the ConfigMap that is published.
     pub config_map: String,
 }
 
-/// How Consul is spoken to: what is not set is not used.
+/// How Consul is reached: what is not set is not used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsulOptions {
     /// A Secret with a key `token`.
@@ -78,7 +78,7 @@ pub enum Part {
     Service,
     /// How many instances may be missing at a time.
     DisruptionBudget,
-    /// What the operator of Prometheus is told: what to scrape, and alerts.
+    /// Resources for the operator of Prometheus: what to scrape, and alerts.
     Monitoring,
     /// The alerts alone, as a file of rules for Prometheus.
     Alerts,

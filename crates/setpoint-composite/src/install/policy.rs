@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::declare::structure_ref_key;
 use crate::settings::Namespaces;
+use setpoint_structure::declare::structure_ref_key;
 
 /// The rules of a policy for the token of an operator that serves some namespaces.
 ///

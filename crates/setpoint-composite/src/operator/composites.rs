@@ -61,7 +61,7 @@ pub(super) fn options(settings: &Settings) -> Options {
 
 /// Starts to follow all Composites that are served.
 ///
-/// One that can't be read holds up no other: it is passed over, and an Event says so.
+/// One that can't be read holds up no other: it is passed over, and an Event reports it.
 pub(super) fn follow_composites(
     client: &Client,
     settings: &Settings,
@@ -85,7 +85,7 @@ pub(super) fn follow_composites(
                         Seen::Event(event) => store.apply(event),
                         Seen::Unreadable(invalid) => {
                             store.keep(&invalid.metadata);
-                            complain(&invalid, &recorder).await;
+                            report_unreadable(&invalid, &recorder).await;
                             BTreeSet::new()
                         }
                         Seen::Failed { error, pause } => {
@@ -133,7 +133,7 @@ pub(super) fn follow_config_maps(
             let following = follow::follow(scope.clone(), options.clone(), sender, move || task.beat());
             let taking_in = async move {
                 while let Some(seen) = seen.recv().await {
-                    let told = match seen {
+                    let change = match seen {
                         Seen::Event(Event::Apply(map) | Event::InitApply(map)) => {
                             map.namespace().map(|namespace| News::Map(namespace, map.resource_version()))
                         }
@@ -147,8 +147,8 @@ pub(super) fn follow_config_maps(
                             None
                         }
                     };
-                    if let Some(told) = told
-                        && news.send(told).await.is_err()
+                    if let Some(change) = change
+                        && news.send(change).await.is_err()
                     {
                         return;
                     }
@@ -181,7 +181,7 @@ where
     }
 }
 
-async fn complain(InvalidObject { error, metadata }: &InvalidObject, recorder: &Recorder) {
+async fn report_unreadable(InvalidObject { error, metadata }: &InvalidObject, recorder: &Recorder) {
     let (namespace, name) = (metadata.namespace.clone(), metadata.name.clone());
     tracing::warn!(namespace, name, error, "the Composite can't be read; it is passed over");
     let reference = ObjectReference {

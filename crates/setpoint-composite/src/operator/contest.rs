@@ -1,4 +1,4 @@
-//! Something that something else keeps changing back: repaired less and less often, and said. Plain state.
+//! Something that something else keeps changing back: repaired less and less often, and reported. Plain state.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 #[derive(Clone, Debug)]
 pub(super) struct Contest {
     repairs: Repairs,
-    /// What was found changed last, in words.
+    /// The last change that was found, as a message.
     last: Option<String>,
     /// Until when the next repair has to wait.
     waits: Option<Instant>,
@@ -21,14 +21,14 @@ impl Contest {
         Self { repairs: Repairs::new(first, longest), last: None, waits: None }
     }
 
-    /// Takes note of a change that is about to be repaired; returns whether it may be now.
+    /// Records a change that is about to be repaired; returns whether it may be repaired now.
     pub(super) fn take(&mut self, change: String, now: Instant) -> bool {
         self.last = Some(change);
         self.waits = self.repairs.take(now).err();
         self.waits.is_none()
     }
 
-    /// Takes note that everything is as it should be.
+    /// Records that everything is as it should be.
     pub(super) fn settled(&mut self) {
         self.waits = None;
     }
@@ -62,7 +62,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn what_is_changed_again_and_again_waits_and_is_said_until_it_is_left_alone() {
+    fn what_is_changed_again_and_again_waits_and_is_reported_until_it_is_left_alone() {
         let mut contest = Contest::new(SECOND * 3, SECOND * 300);
         let now = Instant::now();
         assert_eq!(contest.due(now), None);

@@ -13,11 +13,11 @@ use super::contest::Contest;
 use super::reconciler::write_status;
 use super::structures::Expected;
 use crate::api::{Composite, CompositeSpec};
-use crate::declare::{
+use setpoint_structure::declare::{
     Baseline, Changes, Claimant, Conflict, Declaration, Resolution, Set, changes, is_claim, ownable,
     owned_before, resolve, structure_ref_key, to_read,
 };
-use crate::structure::{Entry, Key};
+use setpoint_structure::{Entry, Key};
 
 /// How often in a row keys that change under our hands are read anew.
 const ROUNDS: usize = 5;
@@ -66,7 +66,7 @@ pub fn owned(composite: &Composite) -> BTreeSet<String> {
     remembered.map(|keys| ownable(&composite.namespace().unwrap_or_default(), keys)).unwrap_or_default()
 }
 
-/// Whether entries show all declared keys below a prefix as they should be.
+/// Returns whether entries show all declared keys below a prefix as they should be.
 pub(super) fn intact(declared: &BTreeMap<String, String>, prefix: &str, entries: &[Entry]) -> bool {
     let below: BTreeMap<_, _> = declared
         .iter()
@@ -110,7 +110,7 @@ pub(super) struct Keys<'a> {
 /// What a Composite keeps in Consul, so that it is seen what something else has changed there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept<'a> {
-    /// What is kept in the structure, as all that follow it are told.
+    /// What is kept in the structure, shared with all that follow it.
     pub(super) expected: &'a Expected,
     /// The values with which keys were last seen, or written.
     pub(super) before: &'a BTreeMap<String, String>,
@@ -128,7 +128,7 @@ enum Turn {
 }
 
 impl Keys<'_> {
-    /// Claims what is declared and makes Consul hold it, as far as no older claim says otherwise; gives up the claims of what
+    /// Claims what is declared and makes Consul hold it, as far as no older claim has another value; gives up the claims of what
     /// was owned and is not declared any more.
     ///
     /// The keys are remembered on the Composite before they are written, so that a crash leaves none that nobody knows.
@@ -138,7 +138,7 @@ impl Keys<'_> {
         declared: &BTreeMap<String, String>,
     ) -> Result<Written, (Composite, KeysError)> {
         let claimant = claimant(&composite);
-        let mut refused = None;
+        let (mut wrote, mut refused) = (false, None);
         for _ in 0..ROUNDS {
             let owned = owned(&composite);
             let remembered = owned_before(&owned, declared);
@@ -148,13 +148,13 @@ impl Keys<'_> {
             };
             let Resolution { changes, conflicts, expected } =
                 resolve(&claimant, declared, &owned, &BTreeSet::new(), &present);
-            let changes = self.in_term(changes, &claimant, &present);
+            let changes = self.fenced(changes, &claimant, &present);
             if changes.is_empty() {
                 self.settled();
-                return Ok(Written { composite, wrote: refused.is_some(), conflicts, expected });
+                return Ok(Written { composite, wrote: wrote || refused.is_some(), conflicts, expected });
             }
             // What others change between two rounds is the same contest.
-            if refused.is_none() && self.turn_of(&changes, &claimant) == Turn::Later {
+            if !wrote && refused.is_none() && self.turn_of(&changes, &claimant) == Turn::Later {
                 return Ok(Written { composite, wrote: false, conflicts, expected });
             }
             if remembered != owned {
@@ -169,14 +169,15 @@ impl Keys<'_> {
             if let Err(fenced) = self.fence.check() {
                 return Err((composite, fenced.into()));
             }
-            self.warn_of_repairs(&changes);
+            self.announce_repairs(&changes);
             match apply(self.consul, &changes).await {
+                Ok(()) if changes.incomplete => wrote = true,
                 Ok(()) => return Ok(Written { composite, wrote: true, conflicts, expected }),
                 Err(error @ consul::Error::Conflict(_)) => refused = Some(error),
                 Err(error) => return Err((composite, error.into())),
             }
         }
-        Err((composite, again_and_again(refused).into()))
+        Err((composite, refusal(refused).into()))
     }
 
     /// Returns whether changes that put back what something else has changed are to be carried out now.
@@ -200,15 +201,15 @@ impl Keys<'_> {
         if may || more { Turn::Now } else { Turn::Later }
     }
 
-    /// Says that nothing else has changed what was kept.
+    /// Records that nothing else has changed what was kept.
     fn settled(&self) {
         if let Some(kept) = &self.kept {
             lock(kept.contest).settled();
         }
     }
 
-    /// Says that keys are about to be put back that something else removed, before anybody sees them again.
-    fn warn_of_repairs(&self, changes: &Changes) {
+    /// Announces that keys are about to be put back which something else removed, before anybody sees them again.
+    fn announce_repairs(&self, changes: &Changes) {
         let Some(Kept { expected, before, .. }) = self.kept else { return };
         let put_back = |set: &Set| {
             let was_there = before.get(&set.key) == Some(&set.value);
@@ -230,7 +231,7 @@ impl Keys<'_> {
         for _ in 0..ROUNDS {
             let present = self.read(&claimant, &owned).await?;
             let resolution = resolve(&claimant, &BTreeMap::new(), &owned, kept, &present);
-            let changes = self.in_term(resolution.changes, &claimant, &present);
+            let changes = self.fenced(resolution.changes, &claimant, &present);
             if changes.is_empty() {
                 return Ok(());
             }
@@ -241,7 +242,7 @@ impl Keys<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(again_and_again(refused).into())
+        Err(refusal(refused).into())
     }
 
     /// Drops the claims of a Composite, and leaves the keys as they are.
@@ -250,7 +251,7 @@ impl Keys<'_> {
         let present = self.read(&claimant, &owned).await?;
         let resolution = resolve(&claimant, &BTreeMap::new(), &owned, &BTreeSet::new(), &present);
         let mut changes = resolution.changes;
-        // What another claim makes of a key is for whoever it is of to write.
+        // The value of a key by another claim is written by its claimant.
         changes.sets.clear();
         changes.deletes.retain(|gone| is_claim(&gone.key));
         self.fence.check()?;
@@ -263,10 +264,10 @@ impl Keys<'_> {
         self.consul.read_trees(&read).await
     }
 
-    /// Ties changes to our term, by the key that every Composite of the namespace has.
-    fn in_term(&self, changes: Changes, claimant: &Claimant, present: &[Entry]) -> Changes {
-        let term = u64::try_from(self.fence.transitions()).unwrap_or_default();
-        changes.in_term(term, &structure_ref_key(&claimant.namespace), present)
+    /// Binds changes to our leadership, by the key that every Composite of the namespace has.
+    fn fenced(&self, changes: Changes, claimant: &Claimant, present: &[Entry]) -> Changes {
+        let transitions = u64::try_from(self.fence.transitions()).unwrap_or_default();
+        changes.fenced(transitions, &structure_ref_key(&claimant.namespace), present)
     }
 }
 
@@ -280,6 +281,6 @@ fn lock(contest: &Mutex<Contest>) -> MutexGuard<'_, Contest> {
     contest.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn again_and_again(refused: Option<consul::Error>) -> consul::Error {
-    refused.unwrap_or_else(|| consul::Error::Conflict("again and again".to_owned()))
+fn refusal(refused: Option<consul::Error>) -> consul::Error {
+    refused.unwrap_or_else(|| consul::Error::Conflict("the keys changed in every attempt".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! A time of leadership: follows all Composites, and has a reconciler for each namespace that has some.
+//! One leadership: follows all Composites, and has a reconciler for each namespace that has some.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,8 +22,8 @@ use crate::publish::Observations;
 use crate::settings::Settings;
 
 /// How long tasks may take to end.
-const PARTING: Duration = Duration::from_secs(2);
-/// How often it is looked after reconcilers that have nothing to keep, and after those that panicked.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
+/// How often reconcilers are checked: those without Composites end, and those that stand still are found.
 const ROUND: Duration = Duration::from_secs(5);
 /// How many events of all watches may wait to be looked at.
 const QUEUE: usize = 64;
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_mins(3);
 /// The bounds of the pause before a task that panicked is started again.
 const RESTARTS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
-/// What all parts of a term use.
+/// What all parts of a leadership use.
 pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) consul: consul::Client,
@@ -84,7 +84,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// What a watch says.
+/// What a watch reports.
 pub(super) enum News {
     /// Something changed in a namespace.
     In(String),
@@ -159,8 +159,8 @@ pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
             shared.summary.listed(composites.namespaces());
         }
     }
-    watches.shutdown(PARTING).await;
-    reconcilers.into_supervisor().shutdown(PARTING).await;
+    watches.shutdown(SHUTDOWN_LIMIT).await;
+    reconcilers.into_supervisor().shutdown(SHUTDOWN_LIMIT).await;
 }
 
 /// Writes a line about each task that is started again, and counts it.

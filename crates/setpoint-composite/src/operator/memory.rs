@@ -12,11 +12,11 @@ use tokio::time::Instant;
 use super::contest::Contest;
 use super::keys::intact;
 use super::publishing::Publishing;
-use super::references::Sighted;
+use super::references::ObservedKey;
 use super::structures::{Expected, Followed, Structures};
 use crate::api::Composite;
 use crate::settings::Settings;
-use crate::structure::prefix;
+use setpoint_structure::prefix;
 
 /// How long a status that something else changed is left as it is.
 const STATUS_REPAIR: Duration = Duration::from_secs(5);
@@ -27,8 +27,8 @@ pub(super) struct Memory {
     pub(super) publishing: Option<Publishing>,
     /// The structure that the winner is a part of, as Consul shows it.
     pub(super) structure: Option<Structure>,
-    /// What is seen of the key that refers to the structure.
-    pub(super) reference: Option<Sighted>,
+    /// What was observed of the key that refers to the structure.
+    pub(super) reference: Option<ObservedKey>,
     /// The Composite that counts, as it was last read or written.
     pub(super) winner: Option<Composite>,
     pub(super) declared: BTreeMap<String, String>,
@@ -42,7 +42,7 @@ pub(super) struct Memory {
     pub(super) status: Contest,
     /// Whether it was reported that something else keeps changing the status.
     pub(super) status_reported: bool,
-    /// What the namespace keeps in which structure, as all that follow it are told.
+    /// What the namespace keeps in which structure, shared with all that follow that structure.
     pub(super) expected: Option<(String, Arc<Expected>)>,
     /// Whether something was written to Consul that was not looked at since.
     pub(super) wrote: bool,
@@ -84,7 +84,7 @@ impl Memory {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of what is new; a status is repaired after a while, and not at once: another that does the same would
+    /// Schedules what follows from a change; a status is repaired after a while, and not at once: another that does the same would
     /// answer for ever.
     pub(super) fn note(&mut self, news: News) {
         let now = Instant::now();
@@ -97,7 +97,7 @@ impl Memory {
         };
     }
 
-    /// Takes note that everything is about to be looked at, and statuses are repaired that something else changed.
+    /// Records that everything is about to be looked at, and that statuses are repaired which something else changed.
     pub(super) fn begin_repair(&mut self) {
         if self.repair_at.take().is_some() {
             self.status.take("the status".to_owned(), Instant::now());

@@ -110,7 +110,7 @@ impl Default for Metrics {
         registry.register("leader", "Whether this instance leads", metrics.leader.clone());
         registry.register(
             "lease_transitions",
-            "The number of this instance's term",
+            "How often the Lease had changed hands when this instance was elected",
             metrics.transitions.clone(),
         );
         registry.register("composites", "Composites that are known", metrics.composites.clone());
@@ -122,7 +122,7 @@ impl Default for Metrics {
         registry.register("polls", "Blocking queries to Consul", metrics.polls.clone());
         registry.register(
             "last_poll_timestamp_seconds",
-            "When it was last known what Consul says about a composite",
+            "When the structure of a composite in Consul was last known",
             metrics.last_poll.clone(),
         );
         registry.register(
@@ -175,28 +175,28 @@ impl Metrics {
         text
     }
 
-    /// Says whether this instance leads, and in which term.
-    pub fn leads(&self, term: Option<i32>) {
-        self.leader.set(i64::from(term.is_some()));
-        self.transitions.set(term.map_or(0, i64::from));
+    /// Sets whether this instance leads, and after how many transitions of the Lease.
+    pub fn leads(&self, transitions: Option<i32>) {
+        self.leader.set(i64::from(transitions.is_some()));
+        self.transitions.set(transitions.map_or(0, i64::from));
     }
 
-    /// Says how many Composites there are.
+    /// Sets how many Composites there are.
     pub fn composites(&self, count: usize) {
         self.composites.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Says whether the ConfigMap of a namespace is managed here.
+    /// Sets whether the ConfigMap of a namespace is managed here.
     pub fn owned(&self, namespace: &str, owned: bool) {
         self.owned.get_or_create(&of(namespace)).set(i64::from(owned));
     }
 
-    /// Says which index was seen last.
+    /// Sets which index was seen last.
     pub fn index(&self, namespace: &str, index: u64) {
         self.index.get_or_create(&of(namespace)).set(index);
     }
 
-    /// Says which index was applied last.
+    /// Sets which index was applied last.
     pub fn applied(&self, namespace: &str, index: u64) {
         self.applied.get_or_create(&of(namespace)).set(index);
     }
@@ -216,39 +216,39 @@ impl Metrics {
         self.polls.get_or_create(&Poll { composite: composite.to_owned(), result }).inc();
     }
 
-    /// Takes note that it is known now what Consul says about a composite.
+    /// Sets when the state of a composite in Consul was last known.
     pub fn polled(&self, composite: &str, now: Timestamp) {
         let key = Composite { composite: composite.to_owned() };
         self.last_poll.get_or_create(&key).set(now.as_duration().as_secs_f64());
     }
 
-    /// Says how long it took from an answer of Consul until a ConfigMap was written.
+    /// Records how long it took from an answer of Consul until a ConfigMap was written.
     pub fn published_in(&self, latency: Duration) {
         self.latency.observe(latency.as_secs_f64());
     }
 
-    /// Says whether something else keeps changing the ConfigMap of a namespace.
+    /// Sets whether something else keeps changing the ConfigMap of a namespace.
     pub fn contested(&self, namespace: &str, contested: bool) {
         self.contested.get_or_create(&of(namespace)).set(i64::from(contested));
     }
 
-    /// Says whether something else keeps changing declared keys of a namespace.
+    /// Sets whether something else keeps changing declared keys of a namespace.
     pub fn keys_contested(&self, namespace: &str, contested: bool) {
         self.keys_contested.get_or_create(&of(namespace)).set(i64::from(contested));
     }
 
-    /// Says whether something else keeps changing the status of a Composite in a namespace.
+    /// Sets whether something else keeps changing the status of a Composite in a namespace.
     pub fn status_contested(&self, namespace: &str, contested: bool) {
         self.status_contested.get_or_create(&of(namespace)).set(i64::from(contested));
     }
 
-    /// Says how many declared keys of a namespace have another value, by an older claim.
+    /// Sets how many declared keys of a namespace have another value, by an older claim.
     pub fn conflicts(&self, namespace: &str, count: usize) {
         self.conflicts.get_or_create(&of(namespace)).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Says how many issues of each kind there are; kinds that are not named have none. Of a kind that there never was nothing is
-    /// said: there may be very many namespaces.
+    /// Sets how many issues of each kind there are; kinds that are not named have none. A kind that there never was is
+    /// left out: there may be very many namespaces.
     pub fn issues<'a>(&self, namespace: &str, kinds: &[&str], found: impl Iterator<Item = &'a str>) {
         for kind in kinds {
             if let Some(known) = self.issues.get(&issue(namespace, kind)) {
@@ -265,7 +265,7 @@ impl Metrics {
         self.restarts.inc();
     }
 
-    /// Says whether the files with certificates for Consul can be used, and whether others were taken over just now.
+    /// Sets whether the files with certificates for Consul can be used, and whether others were taken over just now.
     pub fn certificates(&self, usable: bool, renewed: bool) {
         self.certificates.set(i64::from(usable));
         self.renewals.inc_by(u64::from(renewed));
@@ -279,7 +279,7 @@ impl Metrics {
         self.last_poll.remove(&Composite { composite: composite.to_owned() });
     }
 
-    /// Forgets a namespace, with the kinds of issues that were told.
+    /// Forgets a namespace, with the kinds of issues that were reported.
     pub fn forget(&self, namespace: &str, kinds: &[&str]) {
         for kind in kinds {
             self.issues.remove(&issue(namespace, kind));
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metrics_are_told_in_the_format_of_prometheus() {
+    fn metrics_are_in_the_format_of_prometheus() {
         let metrics = Metrics::default();
         metrics.leads(Some(3));
         metrics.writes("shop", Result::ok, 2);

@@ -38,7 +38,7 @@ use kube::runtime::events::Reporter;
 use serde_json::{Value, json};
 use setpoint_consul as consul;
 use setpoint_kube::client::Clients;
-use setpoint_kube::lease::{self, Elector, Fence, Leadership};
+use setpoint_kube::lease::{self, Elector, Fence, LeadershipEvent};
 use setpoint_observe::{Health, Observed, Role};
 use tokio_util::sync::CancellationToken;
 
@@ -92,6 +92,11 @@ impl Operator {
         Arc::clone(&self.metrics)
     }
 
+    /// Its signs of life, and what it does: each change of that can be subscribed to.
+    pub fn health(&self) -> Arc<Health> {
+        Arc::clone(&self.health)
+    }
+
     /// What can be seen of it from outside.
     pub fn observed(&self) -> Arc<dyn Observed> {
         Arc::new(View {
@@ -120,11 +125,11 @@ impl Operator {
 
     /// Takes other certificates over when their files change.
     async fn renew_certificates(&self) {
-        let mut trouble = None;
+        let mut failure = None;
         loop {
             let renewed = self.consul.renew_certificates().await;
             self.metrics.certificates(renewed.is_ok(), matches!(renewed, Ok(true)));
-            let told = match renewed {
+            let current = match renewed {
                 Ok(renewed) => {
                     if renewed {
                         tracing::info!("other certificates are used for Consul");
@@ -133,10 +138,10 @@ impl Operator {
                 }
                 Err(error) => Some(error.message()),
             };
-            if let Some(error) = told.as_ref().filter(|_| told != trouble) {
+            if let Some(error) = current.as_ref().filter(|_| current != failure) {
                 tracing::warn!(error, "the certificates for Consul can't be used; those from before are");
             }
-            trouble = told;
+            failure = current;
             tokio::time::sleep(CERTIFICATES).await;
         }
     }
@@ -153,26 +158,26 @@ impl Operator {
             instance,
             election.timing,
         );
-        let report = |leadership: Leadership<'_>| self.report_leadership(&leadership);
+        let report = |leadership: LeadershipEvent<'_>| self.report_leadership(&leadership);
         lease::lead(&elector, cancel, report, |fence, cancel| self.lead(fence, cancel)).await;
     }
 
-    fn report_leadership(&self, leadership: &Leadership<'_>) {
+    fn report_leadership(&self, leadership: &LeadershipEvent<'_>) {
         let instance = &self.settings.instance;
         let lease = self.settings.election.as_ref();
         let lease = lease.map(|election| format!("{}/{}", election.namespace, election.name));
         self.health.beat();
         match leadership {
-            Leadership::Standby { holder } => {
+            LeadershipEvent::Standby { holder } => {
                 tracing::debug!(lease, holder, "the lease is looked at");
                 self.health.set_role(Role::Standby);
             }
-            Leadership::Leading { transitions } => {
+            LeadershipEvent::Leading { transitions } => {
                 tracing::info!(instance, lease, transitions, "this instance leads");
                 self.metrics.leads(Some(*transitions));
             }
-            Leadership::Lost | Leadership::Ended => {
-                if matches!(leadership, Leadership::Lost) {
+            LeadershipEvent::Lost | LeadershipEvent::Ended => {
+                if matches!(leadership, LeadershipEvent::Lost) {
                     tracing::warn!(instance, lease, "this instance does not lead any more");
                 }
                 self.metrics.leads(None);
@@ -180,7 +185,7 @@ impl Operator {
                 self.summary.clear();
                 self.health.set_role(Role::Starting);
             }
-            Leadership::Failed(error) => {
+            LeadershipEvent::Failed(error) => {
                 tracing::warn!(lease, %error, "the lease can't be had; it is tried again");
             }
         }

@@ -12,7 +12,7 @@ use super::metrics::{Metrics, Result as RequestResult};
 use super::report::ConsulState;
 use crate::api::Composite;
 use crate::publish::{Poll, PublishState, Publisher, PublisherSettings, Standing, Target, Writer};
-use crate::structure::IssueKind;
+use setpoint_structure::IssueKind;
 
 /// A publisher at work.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub(super) struct Publishing {
     task: TaskHandle,
     publisher: watch::Receiver<PublishState>,
     consul: watch::Receiver<ConsulState>,
-    /// What was told to the metrics.
-    told: PublishState,
+    /// What the metrics show.
+    shown: PublishState,
 }
 
 impl Publishing {
@@ -86,7 +86,7 @@ impl Publishing {
         };
         let task = children.spawn("publisher", move |task| at_work.clone().run(task.cancel));
         let namespace = namespace.to_owned();
-        Some(Self { of, namespace, task, publisher, consul, told: PublishState::default() })
+        Some(Self { of, namespace, task, publisher, consul, shown: PublishState::default() })
     }
 
     /// Ends it.
@@ -104,15 +104,15 @@ impl Publishing {
         }
     }
 
-    /// What the publisher says, and how reading Consul goes.
+    /// The state of the publisher, and how reading Consul goes.
     pub(super) fn state(&self) -> (PublishState, ConsulState) {
         (self.publisher.borrow().clone(), self.consul.borrow().clone())
     }
 
-    /// Tells the metrics what changed; gives why writing fails, if it has just begun to.
+    /// Updates the metrics with what changed; returns why writing fails, if it has just begun to.
     pub(super) fn update_metrics(&mut self, metrics: &Metrics) -> Option<String> {
         let now = self.publisher.borrow().clone();
-        let (namespace, told) = (self.namespace.as_str(), &self.told);
+        let (namespace, shown) = (self.namespace.as_str(), &self.shown);
         metrics.owned(namespace, now.standing == Standing::Ours);
         metrics.contested(namespace, now.contested.is_some());
         if let Some(snapshot) = &now.snapshot {
@@ -121,13 +121,13 @@ impl Publishing {
         if let Some((index, _)) = now.applied {
             metrics.applied(namespace, index);
         }
-        if now.writes > told.writes {
-            metrics.writes(namespace, RequestResult::ok, now.writes - told.writes);
+        if now.writes > shown.writes {
+            metrics.writes(namespace, RequestResult::ok, now.writes - shown.writes);
             if let Some(latency) = now.latency {
                 metrics.published_in(latency);
             }
         }
-        let failed = now.failures.saturating_sub(told.failures);
+        let failed = now.failures.saturating_sub(shown.failures);
         if failed > 0 {
             metrics.writes(namespace, RequestResult::error, failed.into());
         }
@@ -136,9 +136,9 @@ impl Publishing {
             &IssueKind::ALL.map(IssueKind::as_str),
             now.issues.iter().map(|issue| issue.kind.as_str()),
         );
-        let begun = told.failures == 0 && now.failures > 0;
+        let begun = shown.failures == 0 && now.failures > 0;
         let trouble = now.failure.clone().filter(|_| begun);
-        self.told = now;
+        self.shown = now;
         trouble
     }
 }

@@ -21,12 +21,12 @@ use super::memory::{Memory, Structure};
 use super::metrics::Result as RequestResult;
 use super::namespace::{NamespaceComposites, sort_composites};
 use super::publishing::Publishing;
-use super::references::next_sight;
+use super::references::next_observation;
 use super::report::{Facts, conflict, event, events, not_oldest, published, status_of};
 use super::summary::NamespaceSummary;
 use crate::api::{Composite, CompositeStatus, FINALIZER, RELEASE_ANNOTATION};
-use crate::declare::structure_ref_key;
-use crate::structure::{IssueKind, prefix};
+use setpoint_structure::declare::structure_ref_key;
+use setpoint_structure::{IssueKind, prefix};
 
 /// The bound of the first pause after something failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -34,7 +34,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const MARGIN: Duration = Duration::from_secs(1);
 /// How long a reconciler gives no sign of life while it waits.
 const BEAT: Duration = Duration::from_secs(20);
-/// How long an Event may take to be told. Nothing depends on it.
+/// How long writing an Event may take. Nothing depends on it.
 const EVENT_LIMIT: Duration = Duration::from_secs(3);
 
 /// Keeps one namespace.
@@ -52,7 +52,7 @@ pub(super) struct NamespaceReconciler {
 enum Need {
     /// Everything.
     Everything,
-    /// What the publisher says.
+    /// The state of the publisher.
     Report,
 }
 
@@ -64,28 +64,39 @@ enum Unfinished {
     /// Something changed meanwhile: it is looked at again.
     Again,
     /// It failed, and is tried again later.
-    Failed(String),
+    Failed(Failure),
 }
 
-impl From<RecordError> for Unfinished {
-    fn from(error: RecordError) -> Self {
-        match error {
-            RecordError::Fenced(_) => Self::Fenced,
-            RecordError::Overtaken => Self::Again,
-            other => Self::Failed(other.to_string()),
-        }
+/// A step that failed.
+#[derive(Debug)]
+struct Failure {
+    /// The name of the Composite that the step was for.
+    composite: String,
+    step: &'static str,
+    error: String,
+}
+
+/// Makes of an error why a step for a Composite was not completed.
+fn at<E: Into<KeysError>>(step: &'static str, composite: &Composite) -> impl Fn(E) -> Unfinished + use<E> {
+    let composite = composite.name_any();
+    move |error| {
+        let error = match error.into() {
+            KeysError::Fenced(_) | KeysError::Record(RecordError::Fenced(_)) => return Unfinished::Fenced,
+            KeysError::Record(RecordError::Overtaken) => return Unfinished::Again,
+            KeysError::Record(error) => error.to_string(),
+            KeysError::Consul(error) => error.message(),
+        };
+        Unfinished::Failed(Failure { composite: composite.clone(), step, error })
     }
 }
 
-impl From<KeysError> for Unfinished {
-    fn from(error: KeysError) -> Self {
-        match error {
-            KeysError::Fenced(_) => Self::Fenced,
-            KeysError::Record(error) => error.into(),
-            KeysError::Consul(error) => Self::Failed(error.message()),
-        }
-    }
-}
+// The steps of a pass, as the log names them.
+const READ: &str = "reading the Composite";
+const SET_FINALIZER: &str = "setting the finalizer";
+const REMOVE_FINALIZER: &str = "removing the finalizer";
+const WRITE_KEYS: &str = "writing the keys to Consul";
+const REMOVE_KEYS: &str = "removing the keys from Consul";
+const WRITE_STATUS: &str = "writing the status";
 
 impl NamespaceReconciler {
     pub(super) fn new(shared: &Arc<Shared>, composites: &Composites, namespace: &str, pokes: Pokes) -> Self {
@@ -129,13 +140,12 @@ impl NamespaceReconciler {
                 Err(Unfinished::Fenced) => break,
                 Err(why) => {
                     let pause = backoff.pause();
-                    if let Unfinished::Failed(error) = &why {
-                        let composite = memory.winner.as_ref().map(ResourceExt::name_any);
+                    if let Unfinished::Failed(Failure { composite, step, error }) = &why {
                         tracing::warn!(
                             namespace = self.namespace,
                             composite,
                             error,
-                            "reconciling the Composite failed; it is tried again in {} ms",
+                            "{step} failed; it is tried again in {} ms",
                             pause.as_millis()
                         );
                     }
@@ -178,7 +188,7 @@ impl NamespaceReconciler {
                         return Some(Need::Everything);
                     }
                 }
-                seen = next_sight(reference.as_mut()) => {
+                seen = next_observation(reference.as_mut()) => {
                     if !waits && !intact(declared, &structure_ref_key(&self.namespace), &seen) {
                         return Some(Need::Everything);
                     }
@@ -197,7 +207,7 @@ impl NamespaceReconciler {
     ) -> Result<(), Unfinished> {
         let mut turn = std::pin::pin!(self.pokes.turn());
         let _turn = loop {
-            // Whoever waits for others lives.
+            // Waiting for others is a sign of life.
             task.beat();
             if let Ok(turn) = timeout(BEAT, turn.as_mut()).await {
                 break turn;
@@ -240,7 +250,7 @@ impl NamespaceReconciler {
         result
     }
 
-    /// Says what something else keeps changing, apart from what a condition says.
+    /// Reports what something else keeps changing, apart from what a condition shows.
     async fn report_contests(&self, memory: &mut Memory) {
         let now = Instant::now();
         let contested = memory.status.contested(now).is_some();
@@ -261,7 +271,7 @@ impl NamespaceReconciler {
         memory: &mut Memory,
         children: &Supervisor,
     ) -> Result<(), Unfinished> {
-        let composite = self.records.read(seen).await?;
+        let composite = self.records.read(seen).await.map_err(at(READ, seen))?;
         if composite.is_leaving() {
             return Err(Unfinished::Again);
         }
@@ -273,7 +283,7 @@ impl NamespaceReconciler {
             memory.known.remember(&self.report_status(composite, &refused).await?);
             return Ok(());
         }
-        let composite = self.records.add_finalizer(composite).await?;
+        let composite = self.records.add_finalizer(composite).await.map_err(at(SET_FINALIZER, seen))?;
         let declaration = declaration(&self.namespace, composite.declared());
         let before = std::mem::replace(&mut memory.declared, declaration.keys());
         self.expect(memory, Some(composite.declared().composite_id()));
@@ -324,7 +334,7 @@ impl NamespaceReconciler {
                 self.shared.metrics.transaction(&self.namespace, RequestResult::error);
                 (composite, Finding::fails(reason(&error), error.message()), Some(error))
             }
-            Err((_, error)) => return Err(error.into()),
+            Err((_, error)) => return Err(at(WRITE_KEYS, seen)(error)),
         };
         let facts = Facts {
             owned: failed.is_none().then(|| memory.declared.keys().cloned().collect()),
@@ -334,10 +344,10 @@ impl NamespaceReconciler {
         let composite = self.report_status(composite, &facts).await?;
         memory.known.remember(&composite);
         memory.winner = Some(composite);
-        failed.map_or(Ok(()), |error| Err(Unfinished::Failed(error.message())))
+        failed.map_or(Ok(()), |error| Err(at(WRITE_KEYS, seen)(error)))
     }
 
-    /// Tells all that follow the structure which keys of it this namespace keeps there, so that their absence is doubted.
+    /// Registers which keys of the structure this namespace keeps there, so that all who follow it doubt their absence.
     fn expect(&self, memory: &mut Memory, composite: Option<&str>) {
         if let Some((_, before)) = memory.expected.take_if(|(before, _)| Some(before.as_str()) != composite) {
             before.remove(&self.namespace);
@@ -352,7 +362,7 @@ impl NamespaceReconciler {
         expected.set(&self.namespace, keys);
     }
 
-    /// Says what the publisher says.
+    /// Reports the state of the publisher.
     async fn report(&self, memory: &mut Memory) -> Result<(), Unfinished> {
         let news =
             memory.publishing.as_mut().and_then(|publishing| publishing.update_metrics(&self.shared.metrics));
@@ -380,15 +390,16 @@ impl NamespaceReconciler {
         }
     }
 
-    /// Tells a Composite that another stands before it, and removes what it wrote when it did not.
+    /// Refuses a Composite because an older one counts, and removes what it wrote when there was none.
     async fn refuse(&self, seen: &Composite, winner: &Composite) -> Result<(), Unfinished> {
-        let composite = self.records.read(seen).await?;
+        let composite = self.records.read(seen).await.map_err(at(READ, seen))?;
         if !owned(&composite).is_empty() {
-            self.keys().remove(&composite, &self.kept(Some(winner))).await?;
+            let removed = self.keys().remove(&composite, &self.kept(Some(winner))).await;
+            removed.map_err(at(REMOVE_KEYS, seen))?;
         }
         let facts = Facts { owned: Some(BTreeSet::new()), ..Facts::refused("NotOldest", not_oldest(winner)) };
         let composite = self.report_status(composite, &facts).await?;
-        Ok(self.records.remove_finalizer(&composite).await?)
+        self.records.remove_finalizer(&composite).await.map_err(at(REMOVE_FINALIZER, seen))
     }
 
     /// Removes the keys of a Composite that is being deleted, and lets it go.
@@ -399,7 +410,7 @@ impl NamespaceReconciler {
     ) -> Result<(), Unfinished> {
         let composite = match self.records.read(seen).await {
             Err(RecordError::Overtaken) => return Ok(()),
-            other => other?,
+            other => other.map_err(at(READ, seen))?,
         };
         if !composite.is_guarded() {
             return Ok(());
@@ -430,14 +441,11 @@ impl NamespaceReconciler {
                     publisher: None,
                 };
                 self.report_status(composite, &facts).await?;
-                return Err(Unfinished::Failed(error.message()));
+                return Err(at(REMOVE_KEYS, seen)(error));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(at(REMOVE_KEYS, seen)(error)),
         }
-        match self.records.remove_finalizer(&composite).await {
-            Err(RecordError::Overtaken) => Err(Unfinished::Again),
-            other => Ok(other?),
-        }
+        self.records.remove_finalizer(&composite).await.map_err(at(REMOVE_FINALIZER, seen))
     }
 
     /// The keys that stay whatever becomes of a Composite that does not count: the reference is that of the one that does.
@@ -446,21 +454,23 @@ impl NamespaceReconciler {
         valid.map(|_| structure_ref_key(&self.namespace)).into_iter().collect()
     }
 
-    /// Writes the status that follows from what was found out, if it differs, and tells what changed.
+    /// Writes the status that follows from what was found out, if it differs, and reports what changed.
     async fn report_status(&self, composite: Composite, facts: &Facts) -> Result<Composite, Unfinished> {
         let status = status_of(&composite, facts, &self.shared.settings, Timestamp::now());
         let before: Option<CompositeStatus> = composite.status.clone();
-        let told = events(before.as_ref(), &status);
+        let changes = events(before.as_ref(), &status);
         let mut summary = NamespaceSummary::of(&composite.name_any(), &status);
         if facts.published.is_none() {
             summary.not_published_yet();
         }
-        let composite = write_status(&self.records, &self.shared.fence, composite, status).await?;
+        let failed = at(WRITE_STATUS, &composite);
+        let written = write_status(&self.records, &self.shared.fence, composite, status).await;
+        let composite = written.map_err(failed)?;
         // Of those that do not count nobody waits for anything.
         if facts.accepted.reason != "NotOldest" {
             self.shared.summary.set(&self.namespace, &summary);
         }
-        for event in &told {
+        for event in &changes {
             self.publish_event(&composite, event).await;
         }
         Ok(composite)
@@ -468,8 +478,8 @@ impl NamespaceReconciler {
 
     async fn publish_event(&self, composite: &Composite, event: &Event) {
         let reference = composite.object_ref(&());
-        let said = timeout(EVENT_LIMIT, self.shared.events.recorder().publish(event, &reference)).await;
-        if let Ok(Err(error)) = said {
+        let published = timeout(EVENT_LIMIT, self.shared.events.recorder().publish(event, &reference)).await;
+        if let Ok(Err(error)) = published {
             tracing::debug!(namespace = self.namespace, %error, "an Event can't be reported");
         }
     }
@@ -484,7 +494,7 @@ impl NamespaceReconciler {
     }
 }
 
-/// Removes what metrics and the summary say of a namespace when its reconciler ends.
+/// Removes a namespace from the metrics and the summary when its reconciler ends.
 struct Forgets {
     shared: Arc<Shared>,
     namespace: String,
@@ -497,14 +507,14 @@ impl Drop for Forgets {
     }
 }
 
-/// Writes the status, with the number of this term, if it differs.
+/// Writes the status, with the number of this leadership, if it differs.
 pub(super) async fn write_status(
     records: &Records<Composite>,
     fence: &Fence,
     mut composite: Composite,
     mut status: CompositeStatus,
 ) -> Result<Composite, RecordError> {
-    status.lease_transitions = fence.term();
+    status.lease_transitions = fence.elected();
     if composite.status.as_ref() == Some(&status) {
         return Ok(composite);
     }

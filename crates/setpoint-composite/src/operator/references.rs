@@ -17,15 +17,15 @@ use setpoint_loop::{Backoff, Supervisor, Task, TokenBucket};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use crate::structure::Entry;
+use setpoint_structure::Entry;
 
 /// How long keys may go unread while nothing changes.
 const LONGEST_REST: Duration = Duration::from_secs(10);
 /// The longest wait of a query: two of them, each of which Consul may draw out by a sixteenth, are within the rest.
 const LONGEST_QUERY: Duration = Duration::from_millis(4_500);
 
-/// What is seen of one key: nothing yet, or its entry, or that there is none.
-pub(super) type Sighted = watch::Receiver<Option<Vec<Entry>>>;
+/// What was observed of one key: nothing yet, or its entry, or that there is none.
+pub(super) type ObservedKey = watch::Receiver<Option<Vec<Entry>>>;
 
 /// The keys that somebody follows, or did.
 type Followed = BTreeMap<String, watch::Sender<Option<Vec<Entry>>>>;
@@ -59,22 +59,22 @@ impl References {
     }
 
     /// Follows a key, for as long as what is given is kept.
-    pub(super) fn follow(&self, key: &str) -> Sighted {
+    pub(super) fn follow(&self, key: &str) -> ObservedKey {
         let sender = watch::Sender::new(None);
-        let mut sighted = sender.subscribe();
+        let mut observed = sender.subscribe();
         self.followed.send_modify(|followed| {
             followed.retain(|_, sender| sender.receiver_count() > 0);
-            sighted = followed.entry(key.to_owned()).or_insert(sender).subscribe();
+            observed = followed.entry(key.to_owned()).or_insert(sender).subscribe();
         });
-        sighted
+        observed
     }
 }
 
-/// Waits for the next sight of a key; of none there is never any.
-pub(super) async fn next_sight(sighted: Option<&mut Sighted>) -> Vec<Entry> {
-    if let Some(sighted) = sighted
-        && sighted.changed().await.is_ok()
-        && let Some(entries) = &*sighted.borrow_and_update()
+/// Waits for the next observation of a key; without a key there is never any.
+pub(super) async fn next_observation(observed: Option<&mut ObservedKey>) -> Vec<Entry> {
+    if let Some(observed) = observed
+        && observed.changed().await.is_ok()
+        && let Some(entries) = &*observed.borrow_and_update()
     {
         return entries.clone();
     }
@@ -124,7 +124,7 @@ impl Watch {
             let read = match &waited {
                 Ok(()) if !self.is_due(&keys, index) => Ok(()),
                 Ok(()) | Err(Error::Denied(_)) => client.read_together(&keys).await.map(|entries| {
-                    self.tell(&keys, entries);
+                    self.pass_on(&keys, entries);
                     self.read = Some((keys, index, Instant::now()));
                 }),
                 Err(_) => Ok(()),
@@ -164,12 +164,12 @@ impl Watch {
         kept.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Tells those who follow keys what was read of them.
-    fn tell(&self, keys: &[String], entries: Vec<Entry>) {
+    /// Passes what was read of keys on to those who follow them.
+    fn pass_on(&self, keys: &[String], entries: Vec<Entry>) {
         let mut found: BTreeMap<_, _> = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
         let followed = self.set.borrow();
         for key in keys {
-            // Also what was told before: a key may have been written and removed again since.
+            // Also what is as it was before: a key may have been written and removed again since.
             if let Some(sender) = followed.get(key) {
                 sender.send_replace(Some(found.remove(key).into_iter().collect()));
             }

@@ -18,7 +18,7 @@ const UNCLAIM: Duration = Duration::from_secs(5);
 /// Why a Composite was not released.
 #[derive(Debug, thiserror::Error)]
 pub enum ReleaseError {
-    /// Its keys can't be removed from Consul, and nobody has said that they may stay.
+    /// Its keys can't be removed from Consul, and nobody has allowed them to stay.
     #[error("its keys can't be removed from Consul: {}", .0.message())]
     Consul(consul::Error),
     /// It can't be read or written.

@@ -1,4 +1,4 @@
-//! What is said of a Composite: its status, and the Events that follow from it. Pure.
+//! The status of a Composite, and the Events that report how it changed. Computed, not written.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use setpoint_kube::conditions::{Finding, Verdict, set_condition};
 use crate::api::{
     Composite, CompositeStatus, ConditionType, MAX_ISSUES, Phase, Published, Role, StatusIssue, condition,
 };
-use crate::declare::{Claimant, Conflict};
 use crate::publish::{PublishState, Standing};
 use crate::settings::Settings;
+use setpoint_structure::declare::{Claimant, Conflict};
 
 /// How reading Consul goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub struct Facts {
     pub accepted: Finding,
     /// Whether Consul holds its keys; none if that was not looked at.
     pub synced: Option<Finding>,
-    /// Whether the ConfigMap holds what Consul says; none if nothing new is known.
+    /// Whether the ConfigMap holds the structure in Consul; none if nothing new is known.
     pub published: Option<Finding>,
     /// The keys that belong to it; none if they are as they were.
     pub owned: Option<BTreeSet<String>>,
-    /// The publisher's own words, if one is at work.
+    /// The state of the publisher, if one is at work.
     pub publisher: Option<PublishState>,
 }
 
@@ -58,7 +58,7 @@ impl Facts {
     }
 }
 
-/// What is to be said of the ConfigMap; none if nothing new is known.
+/// The finding about the ConfigMap; none if nothing new is known.
 pub(super) fn published(
     settings: &Settings,
     state: Option<&PublishState>,
@@ -69,7 +69,10 @@ pub(super) fn published(
     }
     let state = state?;
     if let Standing::Foreign(found) = &state.standing {
-        return Some(Finding::fails("NotOwned", format!("{found}; what Consul says is not published")));
+        return Some(Finding::fails(
+            "NotOwned",
+            format!("{found}; the structure in Consul is not published"),
+        ));
     }
     if state.failures >= settings.tolerated_failures {
         let why = state.failure.as_deref().unwrap_or("it can't be written");
@@ -88,7 +91,7 @@ pub(super) fn published(
     match (state.applied, state.failures) {
         (Some(_), 0) => Some(Finding::holds(
             "Applied",
-            format!("ConfigMap `{}` holds what Consul says", settings.config_map),
+            format!("ConfigMap `{}` holds the structure in Consul", settings.config_map),
         )),
         _ => None,
     }
@@ -113,8 +116,8 @@ pub fn status_of(
         status.owned_keys.clone_from(owned);
     }
     let unknown = |kind| {
-        let told = condition(&status.conditions, kind).is_some();
-        (!told).then(|| Finding::unknown("Waiting", "nothing is known yet"))
+        let is_set = condition(&status.conditions, kind).is_some();
+        (!is_set).then(|| Finding::unknown("Waiting", "nothing is known yet"))
     };
     let (synced, published) = (
         facts.synced.clone().or_else(|| unknown(ConditionType::Synced)),
@@ -135,7 +138,7 @@ pub fn status_of(
     status
 }
 
-/// Why a ConfigMap may rightly not hold what Consul says: somebody asked for that.
+/// The reasons for which a ConfigMap may differ from the structure in Consul because somebody asked for that.
 const NOT_WANTED: [&str; 2] = ["Disabled", "NotOwned"];
 
 /// The first step that is not reached, if there is one.
@@ -146,7 +149,7 @@ fn open_step(conditions: &[Condition]) -> Option<&Condition> {
     };
     let mut open = steps.filter(is_open);
     let first = open.next();
-    // What failed says more than what is not known yet.
+    // A failure explains more than what is not known yet.
     let failed = open.find(|step| step.status == Verdict::False.as_str());
     first.filter(|first| first.status == Verdict::False.as_str()).or(failed).or(first)
 }
@@ -154,10 +157,7 @@ fn open_step(conditions: &[Condition]) -> Option<&Condition> {
 /// Whether everything is as it should be.
 fn ready(conditions: &[Condition]) -> Finding {
     let Some(open) = open_step(conditions) else {
-        return Finding::holds(
-            "AsDeclared",
-            "what it declares is in Consul, and what Consul says is published",
-        );
+        return Finding::holds("AsDeclared", "what it declares is in Consul, and the structure is published");
     };
     let message = format!("{}: {}", open.type_, open.message);
     if open.status == Verdict::False.as_str() {
@@ -206,7 +206,7 @@ fn say_published(status: &mut CompositeStatus, state: &PublishState, settings: &
     }
 }
 
-/// The Events that tell the way from one status to the next: one for each condition that changed, and one for issues.
+/// The Events for the step from one status to the next: one for each condition that changed, and one for issues.
 pub(super) fn events(before: Option<&CompositeStatus>, after: &CompositeStatus) -> Vec<Event> {
     let mut events = Vec::new();
     for kind in ConditionType::STEPS {
@@ -221,13 +221,13 @@ pub(super) fn events(before: Option<&CompositeStatus>, after: &CompositeStatus) 
     }
     let issues = |status: &CompositeStatus| status.issues.clone();
     if !after.issues.is_empty() && before.map(issues).as_ref() != Some(&after.issues) {
-        let told: Vec<_> = after
+        let lines: Vec<_> = after
             .issues
             .iter()
             .take(5)
             .map(|issue| format!("{}: {}", issue.subject, issue.message))
             .collect();
-        events.push(event(EventType::Warning, "EntriesNotUsed", &told.join("\n")));
+        events.push(event(EventType::Warning, "EntriesNotUsed", &lines.join("\n")));
     }
     events
 }
@@ -244,12 +244,12 @@ pub(super) fn event(type_: EventType, reason: &str, note: &str) -> Event {
     }
 }
 
-/// Which other Composite stands before one, in words.
+/// Why a Composite does not count while an older one does, as a message.
 pub(super) fn not_oldest(winner: &Composite) -> String {
     format!("Composite `{}` of this namespace is older, and only the oldest counts", winner.name_any())
 }
 
-/// Whose claim of a key is older, in words.
+/// The message about a key that another Composite claimed earlier.
 pub(super) fn conflict(claimant: &Claimant, first: &Conflict, count: usize) -> String {
     let Conflict { key, declared, held, holder } = first;
     let more =

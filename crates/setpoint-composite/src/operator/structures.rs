@@ -22,11 +22,11 @@ use tokio_util::sync::CancellationToken;
 use super::leadership::restarts;
 use super::metrics::{Metrics, Result as RequestResult};
 use super::overview::Overview;
-use super::references::{References, Sighted};
+use super::references::{ObservedKey, References};
 use super::report::ConsulState;
-use crate::declare::{claimed, structure_ref_key};
 use crate::settings::Settings;
-use crate::structure::prefix;
+use setpoint_structure::declare::{claimed, structure_ref_key};
+use setpoint_structure::prefix;
 
 /// After how many failures in a row Consul counts as out of reach.
 const TOLERATED: u32 = 3;
@@ -73,17 +73,17 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// Says what a namespace keeps from now on.
+    /// Sets the keys that a namespace keeps from now on.
     pub(super) fn set(&self, namespace: &str, keys: BTreeMap<String, String>) {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(namespace.to_owned(), keys);
     }
 
-    /// Says that a namespace keeps nothing any more.
+    /// Removes the keys of a namespace that keeps nothing any more.
     pub(super) fn remove(&self, namespace: &str) {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace);
     }
 
-    /// Takes note of keys that are about to be put back.
+    /// Records that keys are about to be put back.
     pub(super) fn disturb(&self) {
         *self.put_back.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
@@ -174,7 +174,7 @@ impl Structures {
     }
 
     /// Follows the key that refers to the structure of a namespace.
-    pub(super) fn follow_reference(&self, namespace: &str) -> Sighted {
+    pub(super) fn follow_reference(&self, namespace: &str) -> ObservedKey {
         self.references.follow(&structure_ref_key(namespace))
     }
 
@@ -201,13 +201,13 @@ impl Structures {
             let (slot, mut taken) = latest::channel();
             let sender = sender.clone();
             let watching = consul_watch::watch(client, prefix, settings, slot, cancel, observer);
-            let telling = async move {
+            let passing_on = async move {
                 while let Some(snapshot) = taken.recv().await {
                     sender.send_replace(Some(snapshot));
                 }
             };
             async move {
-                tokio::join!(watching, telling);
+                tokio::join!(watching, passing_on);
             }
         });
         Followed {
@@ -222,7 +222,7 @@ impl Structures {
     }
 }
 
-/// Says how watching goes.
+/// Records how watching goes, in the metrics and in the state.
 fn observer(
     composite: &str,
     metrics: Arc<Metrics>,
@@ -254,7 +254,7 @@ fn observer(
     }
 }
 
-/// What an event says about reading Consul; none if it says nothing.
+/// The state of reading Consul after an event; none if the event does not change it.
 fn reading(event: &Event<'_>) -> Option<ConsulState> {
     let trouble = |reason, message: String| ConsulState { trouble: Some((reason, message)) };
     match event {
@@ -267,10 +267,8 @@ fn reading(event: &Event<'_>) -> Option<ConsulState> {
             Some(trouble("ConsulDenied", format!("Consul denies to read the structure: {why}")))
         }
         Event::Failed { error, attempts, .. } if *attempts >= TOLERATED => {
-            let message = format!(
-                "Consul can't be read, and the ConfigMap holds what it said last: {}",
-                error.message()
-            );
+            let message =
+                format!("Consul can't be read, and the ConfigMap holds the last answer: {}", error.message());
             Some(trouble("ConsulUnavailable", message))
         }
         _ => None,

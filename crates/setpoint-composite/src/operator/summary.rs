@@ -1,4 +1,4 @@
-//! What an instance knows of the namespaces that it serves, for whoever looks from outside.
+//! The state of all namespaces that an instance serves, as it is shown from outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub struct NamespaceSummary {
 }
 
 impl NamespaceSummary {
-    /// Says that nothing is known of the ConfigMap yet, whatever its condition was when this instance began.
+    /// Sets that nothing is known of the ConfigMap yet, whatever its condition was when this instance began.
     pub fn not_published_yet(&mut self) {
         if self.ready == Verdict::True.as_str() {
             Verdict::Unknown.as_str().clone_into(&mut self.ready);
@@ -36,7 +36,7 @@ impl NamespaceSummary {
         }
     }
 
-    /// What a status says.
+    /// The summary of a status.
     pub fn of(composite: &str, status: &CompositeStatus) -> Self {
         let ready = condition(&status.conditions, ConditionType::Ready);
         let is_ready = ready.is_some_and(|ready| ready.status == Verdict::True.as_str());
@@ -66,7 +66,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Says which namespaces have Composites.
+    /// Sets which namespaces have Composites.
     pub fn listed(&self, namespaces: BTreeSet<String>) {
         self.known.send_if_modified(|known| {
             let news = known.listed.as_ref() != Some(&namespaces);
@@ -75,7 +75,7 @@ impl Summary {
         });
     }
 
-    /// Says how a namespace is doing.
+    /// Sets how a namespace is doing.
     pub fn set(&self, namespace: &str, summary: &NamespaceSummary) {
         self.known.send_if_modified(|known| {
             known.namespaces.insert(namespace.to_owned(), summary.clone()).as_ref() != Some(summary)

@@ -75,7 +75,7 @@ impl Desired {
         }
     }
 
-    /// Whether all our fields are as they should be, whatever else is there.
+    /// Returns whether all our fields are as they should be, whatever else is there.
     pub fn is_met_by(&self, current: &ConfigMap, target: &Target) -> bool {
         let wanted = self.object(target, None);
         let holds = |wanted: &Option<BTreeMap<String, String>>, found: &Option<BTreeMap<String, String>>| {

@@ -1,6 +1,6 @@
-//! What the watch of ConfigMaps tells: which version was last seen in each namespace.
+//! What the watch of ConfigMaps observed: which version was last seen in each namespace.
 //!
-//! One watch serves all namespaces that are followed together; each publisher listens to its own.
+//! One watch serves all namespaces that are followed together; each publisher subscribes to its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -35,14 +35,14 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// Listens to one namespace.
+    /// Subscribes to one namespace.
     pub fn subscribe(&self, namespace: &str) -> watch::Receiver<Observation> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|_, sender| sender.receiver_count() > 0);
         seen.entry(namespace.to_owned()).or_default().subscribe()
     }
 
-    /// Tells a namespace what was seen.
+    /// Sets what was observed in a namespace.
     pub fn observed(&self, namespace: &str, version: Option<String>) {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = seen.get(namespace) {
@@ -50,7 +50,7 @@ impl Observations {
         }
     }
 
-    /// Tells all namespaces to look for themselves: a watch was started over.
+    /// Makes all namespaces look for themselves: a watch was started over.
     pub fn may_have_missed(&self) {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for sender in seen.values() {

@@ -32,7 +32,7 @@ pub enum Ownership {
 }
 
 impl Ownership {
-    /// Whether we may write it.
+    /// Returns whether we may write it.
     pub fn is_ours(&self) -> bool {
         matches!(self, Self::Absent | Self::Ours)
     }
@@ -72,7 +72,7 @@ pub fn ownership(current: Option<&ConfigMap>, managed_by: &str) -> Ownership {
     }
 }
 
-/// Whether a reference is to a Composite. One that is gone, or was made anew, is as much ours as the present one.
+/// Returns whether a reference is to a Composite. One that is gone, or was made anew, is as much ours as the present one.
 pub(super) fn is_composite(owner: &OwnerReference) -> bool {
     let group = owner.api_version.split_once('/').map(|(group, _)| group);
     owner.kind == "Composite" && group == Some(GROUP)

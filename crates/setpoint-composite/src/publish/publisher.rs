@@ -1,4 +1,4 @@
-//! Keeps one ConfigMap as Consul says, for as long as it is ours.
+//! Keeps one ConfigMap as the structure in Consul is, for as long as it is ours.
 //!
 //! ```text
 //!             ┌──────────── regained ◀───────────┐
@@ -27,7 +27,7 @@ use super::desired::{
 use super::observations::Observation;
 use super::ownership::Ownership;
 use super::write::{WriteError, Writer, Written};
-use crate::structure::{Issue, Payload, transform};
+use setpoint_structure::{Issue, Payload, transform};
 
 /// Follows Consul and puts snapshots into a slot, until it is dropped.
 pub type Poll = Arc<dyn Fn(latest::Sender<Snapshot>) -> BoxFuture<'static, ()> + Send + Sync>;
@@ -57,7 +57,7 @@ pub enum Standing {
     Foreign(Ownership),
 }
 
-/// What a publisher says of itself.
+/// The state of a publisher.
 #[derive(Clone, Debug, Default)]
 pub struct PublishState {
     /// Whether the ConfigMap is ours.
@@ -76,14 +76,14 @@ pub struct PublishState {
     pub writes: u64,
     /// How long it took from the latest answer of Consul until the ConfigMap was written.
     pub latency: Option<Duration>,
-    /// Who keeps changing the ConfigMap, in words, if somebody does.
+    /// The name of whoever keeps changing the ConfigMap, if somebody does.
     pub contested: Option<String>,
 }
 
 /// Keeps one ConfigMap.
 #[derive(Clone)]
 pub struct Publisher {
-    /// What the watch of ConfigMaps tells of it.
+    /// What the watch of ConfigMaps observed of it.
     pub observations: watch::Receiver<Observation>,
     /// Writes it.
     pub writer: Writer,
@@ -97,7 +97,7 @@ pub struct Publisher {
     pub turns: Arc<Semaphore>,
     /// Follows Consul.
     pub poll: Poll,
-    /// Says what goes on.
+    /// Takes the state whenever it changes.
     pub state: watch::Sender<PublishState>,
 }
 
@@ -111,7 +111,7 @@ impl fmt::Debug for Publisher {
 enum Known {
     /// It may have changed since it was read.
     Unsure,
-    /// This is what it is, as far as anybody has said.
+    /// This is what it was when it was last read or observed.
     As(Option<Box<ConfigMap>>),
 }
 
@@ -226,7 +226,7 @@ impl Publisher {
         };
         let found = self.writer.ownership(current.as_ref());
         if !found.is_ours() {
-            return self.stand_back(run, found, current).await;
+            return self.stop_managing(run, found, current).await;
         }
         if run.polling.is_none() {
             run.polling = Some((self.poll)(run.sender.clone()));
@@ -255,7 +255,7 @@ impl Publisher {
             return Ok(());
         }
         match self.writer.write(current, &desired).await? {
-            Written::NotOurs(found, current) => return self.stand_back(run, found, current).await,
+            Written::NotOurs(found, current) => return self.stop_managing(run, found, current).await,
             Written::Unchanged(current) => {
                 run.known = Known::of(Some(current));
                 run.came = run.came.filter(|_| !applies);
@@ -279,7 +279,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Returns whether a repair has to wait, because something else keeps changing the ConfigMap; says so then.
+    /// Returns whether a repair has to wait, because something else keeps changing the ConfigMap; reports it then.
     fn must_wait(&self, run: &mut Run, current: Option<&ConfigMap>, desired: &Desired) -> bool {
         let now = Instant::now();
         let met = current.is_some_and(|current| desired.is_met_by(current, self.writer.target()));
@@ -298,7 +298,7 @@ impl Publisher {
         waits.is_some()
     }
 
-    /// What is published of this composite, whoever did that.
+    /// The payload that is published of this composite, whoever published it.
     fn published(&self, current: Option<&ConfigMap>) -> Option<Payload> {
         // What another composite had in the same place says nothing about this one.
         let of = annotated::<String>(current?, COMPOSITE_ANNOTATION);
@@ -352,7 +352,7 @@ impl Publisher {
     }
 
     /// Stops polling at once, and takes back what would tie the ConfigMap to us.
-    async fn stand_back(
+    async fn stop_managing(
         &self,
         run: &mut Run,
         found: Ownership,
@@ -371,14 +371,14 @@ impl Publisher {
         });
         run.known = Known::Unsure;
         if let (Some(current), Ownership::HandedOver { .. }) = (current, found) {
-            self.writer.let_go(&current).await?;
+            self.writer.release(&current).await?;
         }
         Ok(())
     }
 
-    /// Says that the ConfigMap is as it should be.
+    /// Records that the ConfigMap is as it should be.
     ///
-    /// `latency` says how long after Consul's answer it was written, if it was for that.
+    /// `latency` is how long after Consul's answer it was written, if it was for that.
     fn settled(
         &self,
         desired: &Desired,
@@ -414,7 +414,7 @@ async fn poll(polling: &mut Option<BoxFuture<'static, ()>>) {
     std::future::pending::<()>().await;
 }
 
-/// Who else manages fields of a ConfigMap, in words: the last that wrote to it.
+/// The name of whoever else manages fields of a ConfigMap: the last that wrote to it.
 fn rival(current: &ConfigMap, managed_by: &str) -> Option<String> {
     let claims = current.metadata.managed_fields.iter().flatten();
     let others = claims.filter(|claim| claim.manager.as_deref() != Some(managed_by));

@@ -127,7 +127,7 @@ impl Writer {
 
     /// Takes back our reference and our claim on fields from a ConfigMap that is another's now: it is not collected
     /// with our Composite, and its new owner meets no conflict. Nothing else of it changes.
-    pub async fn let_go(&self, current: &ConfigMap) -> Result<Option<ConfigMap>, WriteError> {
+    pub async fn release(&self, current: &ConfigMap) -> Result<Option<ConfigMap>, WriteError> {
         let references = current.metadata.owner_references.iter().flatten();
         let ours: Vec<Value> = references
             .filter(|owner| is_composite(owner))

@@ -70,15 +70,15 @@ pub struct Settings {
     pub cloud_provider: CloudProvider,
     /// The name of the ConfigMap.
     pub config_map: String,
-    /// Who manages the ConfigMap, as its label says.
+    /// The manager of the ConfigMap, for its label.
     pub managed_by: String,
-    /// What the ConfigMap is a part of, as its label says.
+    /// The application that the ConfigMap is a part of, for its label.
     pub part_of: String,
     /// The longest first pause after a ConfigMap could not be written.
     pub apply_retry_time: Duration,
     /// The longest pause after a ConfigMap could not be written.
     pub apply_retry_max_time: Duration,
-    /// How often writing the ConfigMap may fail in a row before the condition says so.
+    /// How often writing the ConfigMap may fail in a row before the condition reports it.
     pub tolerated_failures: u32,
     /// How long one request to the API server may take.
     pub request_timeout: Duration,
@@ -124,7 +124,7 @@ pub struct InvalidSetting {
 }
 
 impl Settings {
-    /// Checks all of them; the first that can't be used is told.
+    /// Checks all of them; returns the first that can't be used.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
         let wrong = |parameter, why: &str| Err(InvalidSetting { parameter, why: why.to_owned() });
         let at_least = |parameter, value: Duration, least: Duration| {
@@ -169,7 +169,7 @@ impl Settings {
         }
         if let Namespaces::Only(names) = &self.namespaces {
             if names.is_empty() {
-                return wrong("namespace", "name at least one namespace, or say that all are served");
+                return wrong("namespace", "name at least one namespace, or serve all of them");
             }
             if names.iter().any(|name| !is_object_name(name) || name.contains('.')) {
                 return wrong("namespace", "must be the name of a namespace");
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_not_be_used_is_told_by_the_name_of_its_flag() {
+    fn what_can_not_be_used_is_reported_by_the_name_of_its_flag() {
         type Change = fn(&mut Settings);
         let changes: [(&str, Change); 9] = [
             ("check-interval", |settings| settings.check_interval = Duration::ZERO),

@@ -8,9 +8,9 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{Api, PostParams};
 use reqwest::Method;
 use serde_json::{Value, json};
-use setpoint_composite::declare::{Changes, changes, owned_after, removal};
 use setpoint_composite::operator::apply;
 use setpoint_consul::{Auth, Client, ClientCertificate, Error, Login, Read, Secret, Settings, Tls};
+use setpoint_structure::declare::{Changes, changes, owned_after, removal};
 use setpoint_testutils::certificates::Authority;
 use setpoint_testutils::{Acl, Consul, Kubernetes, Port, Workdir, need};
 
@@ -84,23 +84,56 @@ async fn what_a_former_leader_still_has_on_its_way_is_refused() {
     let consul = need!(Consul::shared().await);
     let client = client(&consul.url());
     let (reference, role, other) = ("term/reference", "term/role", "term/other");
-    let in_term = async |term: u64, keys: &[&str]| {
+    let fenced = async |term: u64, keys: &[&str]| {
         let declared: BTreeMap<_, _> =
             keys.iter().map(|key| ((*key).to_owned(), "value".to_owned())).collect();
         let present = client.read(keys.iter().copied()).await.expect("they can be read");
-        changes(&declared, &owned_after(&declared), &present).in_term(term, reference, &present)
+        changes(&declared, &owned_after(&declared), &present).fenced(term, reference, &present)
     };
-    apply(&client, &in_term(1, &[reference, role]).await).await.unwrap();
+    for _ in 0..2 {
+        apply(&client, &fenced(1, &[reference, role]).await).await.unwrap();
+    }
     // The leader of the first term is stopped when it is about to create one more key.
-    let late = in_term(1, &[reference, role, other]).await;
+    let late = fenced(1, &[reference, role, other]).await;
     assert_eq!(late.sets.len(), 1);
     // That of the second finds all as it should be, and only says so.
-    apply(&client, &in_term(2, &[reference, role]).await).await.unwrap();
+    apply(&client, &fenced(2, &[reference, role]).await).await.unwrap();
     let refused = apply(&client, &late).await;
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
     let entries = client.list("term/", Read::Consistent).await.unwrap().entries;
     let found: Vec<_> = entries.iter().map(|entry| (entry.key.as_str(), entry.flags)).collect();
     assert_eq!(found, [(reference, 2), (role, 0)]);
+}
+
+#[tokio::test]
+async fn what_a_former_leader_was_about_to_create_does_not_come_after_it_was_removed() {
+    let consul = need!(Consul::shared().await);
+    let client = client(&consul.url());
+    let (reference, role) = ("created/reference", "created/role");
+    let declared = BTreeMap::from([reference, role].map(|key| (key.to_owned(), "value".to_owned())));
+    let fenced = async |transitions: u64| {
+        let present = client.read([reference, role]).await.expect("they can be read");
+        changes(&declared, &owned_after(&declared), &present).fenced(transitions, reference, &present)
+    };
+    // One leader is stopped with each of the transactions on its way by which it creates everything.
+    let mut late = vec![fenced(1).await];
+    apply(&client, &late[0]).await.unwrap();
+    late.push(fenced(1).await);
+    // Its successor completes them, and removes everything with the Composite.
+    while !fenced(2).await.is_empty() {
+        apply(&client, &fenced(2).await).await.unwrap();
+    }
+    let present = client.read([reference, role]).await.unwrap();
+    assert_eq!(present.len(), 2);
+    apply(&client, &removal(&owned_after(&declared), &present)).await.unwrap();
+
+    for changes in &late {
+        // That a key must not be there holds again.
+        let _ = apply(&client, changes).await;
+    }
+    let entries = client.list("created/", Read::Consistent).await.unwrap().entries;
+    let found: Vec<_> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    assert_eq!(found, [reference], "nothing but the reference can come back, which names no namespace");
 }
 
 #[tokio::test]

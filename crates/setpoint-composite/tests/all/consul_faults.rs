@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::watching::{Watching, client, fast};
 
-async fn say(consul: &Consul, composite: &str, line: &str) {
+async fn put_attribute(consul: &Consul, composite: &str, line: &str) {
     let (key, value) = line.split_once('=').expect("a key and a value");
     consul.put(&format!("composite/{composite}/structure/{key}"), value).await.expect("it can be written");
 }
@@ -29,18 +29,18 @@ const WITH_SATELLITE: &str = r#"{"baseline":{"origin":"bs"},"satellites":[{"orig
 #[tokio::test]
 async fn changes_are_seen_and_so_is_the_removal_of_everything() {
     let consul = need!(Consul::shared().await);
-    say(consul, "seen", "bs/compositeRole=baseline").await;
-    say(consul, "seen-too", "other/compositeRole=baseline").await;
+    put_attribute(consul, "seen", "bs/compositeRole=baseline").await;
+    put_attribute(consul, "seen-too", "other/compositeRole=baseline").await;
     let mut watching = Watching::start(client(&consul.url()), "seen", fast());
     watching.until(ONLY_BASELINE).await;
-    say(consul, "seen", "st/compositeRole=satellite").await;
+    put_attribute(consul, "seen", "st/compositeRole=satellite").await;
     watching.until(WITH_SATELLITE).await;
     consul.delete("composite/seen/structure/st/compositeRole").await.unwrap();
     watching.until(ONLY_BASELINE).await;
     consul.delete_tree("composite/seen/structure/").await.unwrap();
     watching.until("{}").await;
     assert_eq!(watching.count("RemovalConfirmed"), 1);
-    say(consul, "seen", "bs/compositeRole=baseline").await;
+    put_attribute(consul, "seen", "bs/compositeRole=baseline").await;
     watching.until(ONLY_BASELINE).await;
     assert_eq!(watching.end().await, None);
 }
@@ -48,14 +48,14 @@ async fn changes_are_seen_and_so_is_the_removal_of_everything() {
 #[tokio::test]
 async fn a_structure_that_is_gone_for_a_moment_is_not_taken_away() {
     let consul = need!(Consul::shared().await);
-    say(consul, "blink", "bs/compositeRole=baseline").await;
+    put_attribute(consul, "blink", "bs/compositeRole=baseline").await;
     let settings = watch::Settings { removal_grace: Duration::from_secs(30), ..fast() };
     let mut watching = Watching::start(client(&consul.url()), "blink", settings);
     watching.until(ONLY_BASELINE).await;
     consul.delete_tree("composite/blink/structure/").await.unwrap();
-    watching.told("RemovalSuspected", 1).await;
-    say(consul, "blink", "bs/compositeRole=baseline").await;
-    watching.told("Answered 1 false", 1).await;
+    watching.reported("RemovalSuspected", 1).await;
+    put_attribute(consul, "blink", "bs/compositeRole=baseline").await;
+    watching.reported("Answered 1 false", 1).await;
     assert_eq!(watching.count("RemovalConfirmed"), 0);
     assert_eq!(watching.end().await, None);
 }
@@ -66,7 +66,7 @@ async fn an_empty_prefix_that_wakes_on_unrelated_writes_stays_within_the_bucket(
     let settings = watch::Settings { refill: Duration::from_millis(250), ..fast() };
     let start = Instant::now();
     let watching = Watching::start(client(&consul.url()), "nothing", settings);
-    watching.told("RemovalConfirmed", 1).await;
+    watching.reported("RemovalConfirmed", 1).await;
     for number in 0..400 {
         consul.put("unrelated", &number.to_string()).await.unwrap();
     }
@@ -80,15 +80,15 @@ async fn an_empty_prefix_that_wakes_on_unrelated_writes_stays_within_the_bucket(
 #[tokio::test]
 async fn a_consul_that_is_killed_and_comes_back_is_followed_again() {
     let mut consul = need!(Consul::start(Acl::Off).await);
-    say(&consul, "x", "bs/compositeRole=baseline").await;
+    put_attribute(&consul, "x", "bs/compositeRole=baseline").await;
     let mut watching = Watching::start(client(&consul.url()), "x", fast());
     watching.until(ONLY_BASELINE).await;
     consul.process().kill();
-    watching.told("Failed", 3).await;
+    watching.reported("Failed", 3).await;
     assert_eq!(watching.snapshots.try_recv(), None, "away is not empty");
     consul.launch();
     consul.ready().await;
-    say(&consul, "x", "st/compositeRole=satellite").await;
+    put_attribute(&consul, "x", "st/compositeRole=satellite").await;
     watching.until(WITH_SATELLITE).await;
 
     // Without a trace: a new one, with a lower index.
@@ -96,7 +96,7 @@ async fn a_consul_that_is_killed_and_comes_back_is_followed_again() {
     std::fs::remove_dir_all(consul.folder().join("data")).unwrap();
     consul.launch();
     consul.ready().await;
-    say(&consul, "x", "bs/compositeRole=baseline").await;
+    put_attribute(&consul, "x", "bs/compositeRole=baseline").await;
     watching.until(ONLY_BASELINE).await;
     watching.end().await;
 }
@@ -104,19 +104,19 @@ async fn a_consul_that_is_killed_and_comes_back_is_followed_again() {
 #[tokio::test]
 async fn a_restored_snapshot_with_a_lower_index_is_seen_at_once() {
     let consul = need!(Consul::start(Acl::Off).await);
-    say(&consul, "x", "bs/compositeRole=baseline").await;
+    put_attribute(&consul, "x", "bs/compositeRole=baseline").await;
     let saved = consul.save().await.unwrap();
     for number in 0..50 {
         consul.put("unrelated", &number.to_string()).await.unwrap();
     }
-    say(&consul, "x", "st/compositeRole=satellite").await;
+    put_attribute(&consul, "x", "st/compositeRole=satellite").await;
     let settings = watch::Settings { wait: Duration::from_mins(5), ..fast() };
     let mut watching = Watching::start(client(&consul.url()), "x", settings);
     watching.until(WITH_SATELLITE).await;
     consul.restore(saved).await.unwrap();
     watching.until(ONLY_BASELINE).await;
     assert!(watching.count("IndexReset") + watching.count("Failed") >= 1, "{:?}", watching.events());
-    say(&consul, "x", "st/compositeRole=satellite").await;
+    put_attribute(&consul, "x", "st/compositeRole=satellite").await;
     watching.until(WITH_SATELLITE).await;
     watching.end().await;
 }
@@ -126,31 +126,31 @@ async fn what_acls_filter_removes_nothing() {
     let consul = need!(Consul::start(Acl::On).await);
     let all = r#"key_prefix "composite/" { policy = "read" }"#;
     let token = consul.token_with("watcher", all).await.unwrap();
-    say(&consul, "x", "bs/compositeRole=baseline").await;
-    say(&consul, "x", "st/compositeRole=satellite").await;
+    put_attribute(&consul, "x", "bs/compositeRole=baseline").await;
+    put_attribute(&consul, "x", "st/compositeRole=satellite").await;
     let mut watching = Watching::start(with_token(&consul, &token), "x", fast());
     watching.until(WITH_SATELLITE).await;
 
     // A part is not seen any more, and something else is new.
     let part = r#"key_prefix "composite/" { policy = "read" } key_prefix "composite/x/structure/bs" { policy = "deny" }"#;
     consul.set_policy("watcher", part).await.unwrap();
-    say(&consul, "x", "tt/compositeRole=satellite").await;
+    put_attribute(&consul, "x", "tt/compositeRole=satellite").await;
     watching.until(r#"{"baseline":{"origin":"bs"},"satellites":[{"origin":"st"},{"origin":"tt"}]}"#).await;
-    watching.told("Filtered { withheld: false }", 1).await;
+    watching.reported("Filtered { withheld: false }", 1).await;
 
     // Nothing is seen any more: denied is not empty. A query that is under way still has the old rights.
     consul.set_policy("watcher", r#"key_prefix "elsewhere/" { policy = "read" }"#).await.unwrap();
-    say(&consul, "x", "uu/compositeRole=satellite").await;
-    watching.told("Filtered", watching.count("Filtered") + 2).await;
+    put_attribute(&consul, "x", "uu/compositeRole=satellite").await;
+    watching.reported("Filtered", watching.count("Filtered") + 2).await;
     let _ = watching.snapshots.try_recv();
-    say(&consul, "x", "vv/compositeRole=satellite").await;
-    watching.told("Filtered", watching.count("Filtered") + 1).await;
+    put_attribute(&consul, "x", "vv/compositeRole=satellite").await;
+    watching.reported("Filtered", watching.count("Filtered") + 1).await;
     assert_eq!(watching.snapshots.try_recv(), None);
     assert_eq!(watching.count("Removal"), 0);
 
     // One that begins now has nothing to hold on to, and passes nothing on.
     let mut late = Watching::start(with_token(&consul, &token), "x", fast());
-    late.told("Filtered { withheld: true }", 1).await;
+    late.reported("Filtered { withheld: true }", 1).await;
     assert_eq!(late.snapshots.try_recv(), None);
 
     consul.set_policy("watcher", all).await.unwrap();
@@ -176,7 +176,7 @@ async fn a_token_that_is_deleted_is_denied_and_a_new_one_in_the_file_goes_on() {
     std::fs::write(&file, &old).unwrap();
     let auth = Auth::TokenFile(file.clone());
     let client = Client::new(Settings { auth, ..Settings::new(consul.url()) }).unwrap();
-    say(&consul, "x", "bs/compositeRole=baseline").await;
+    put_attribute(&consul, "x", "bs/compositeRole=baseline").await;
     let mut watching = Watching::start(client, "x", fast());
     watching.until(ONLY_BASELINE).await;
 
@@ -186,12 +186,12 @@ async fn a_token_that_is_deleted_is_denied_and_a_new_one_in_the_file_goes_on() {
         tokens.iter().find(|token| token["SecretID"] == old.as_str()).unwrap()["AccessorID"].clone();
     let path = format!("/v1/acl/token/{}", accessor.as_str().unwrap());
     consul.request(reqwest::Method::DELETE, &path).send().await.unwrap().error_for_status().unwrap();
-    say(&consul, "x", "st/compositeRole=satellite").await;
-    watching.told("Failed Denied", 1).await;
+    put_attribute(&consul, "x", "st/compositeRole=satellite").await;
+    watching.reported("Failed Denied", 1).await;
     // The query that was under way still had its rights.
     let _ = watching.snapshots.try_recv();
     consul.delete("composite/x/structure/bs/compositeRole").await.unwrap();
-    watching.told("Failed Denied", watching.count("Failed Denied") + 2).await;
+    watching.reported("Failed Denied", watching.count("Failed Denied") + 2).await;
     assert_eq!(watching.snapshots.try_recv(), None, "denied is not empty");
     std::fs::write(&file, &new).unwrap();
     watching.until(r#"{"satellites":[{"origin":"st"}]}"#).await;
@@ -203,12 +203,12 @@ async fn a_connection_that_is_cut_is_made_again() {
     let consul = need!(Consul::shared().await);
     let address = consul.url().trim_start_matches("http://").parse().unwrap();
     let proxy = Proxy::start(address).await;
-    say(consul, "cut", "bs/compositeRole=baseline").await;
+    put_attribute(consul, "cut", "bs/compositeRole=baseline").await;
     let mut watching = Watching::start(client(&format!("http://{}", proxy.address())), "cut", fast());
     watching.until(ONLY_BASELINE).await;
     proxy.cut();
-    watching.told("Failed Unreachable", 3).await;
-    say(consul, "cut", "st/compositeRole=satellite").await;
+    watching.reported("Failed Unreachable", 3).await;
+    put_attribute(consul, "cut", "st/compositeRole=satellite").await;
     proxy.heal();
     watching.until(WITH_SATELLITE).await;
     watching.end().await;
@@ -229,7 +229,7 @@ async fn the_election_of_another_leader_is_survived() {
         }
     }
     let followers: Vec<_> = (0..3).filter(|number| *number != leader).collect();
-    say(&cluster.servers[followers[0]], "x", "bs/compositeRole=baseline").await;
+    put_attribute(&cluster.servers[followers[0]], "x", "bs/compositeRole=baseline").await;
     let mut watching = Watching::start(client(&cluster.servers[followers[0]].url()), "x", fast());
     watching.until(ONLY_BASELINE).await;
     cluster.servers[leader].process().kill();
@@ -247,11 +247,11 @@ async fn the_election_of_another_leader_is_survived() {
 #[tokio::test]
 async fn a_thousand_writes_a_second_end_on_the_last_state_within_the_bucket() {
     let consul = need!(Consul::start(Acl::Off).await);
-    say(&consul, "x", "bs/compositeRole=baseline").await;
+    put_attribute(&consul, "x", "bs/compositeRole=baseline").await;
     let refill = Duration::from_millis(500);
     let start = Instant::now();
     let watching = Watching::start(client(&consul.url()), "x", watch::Settings { refill, ..fast() });
-    watching.told("Answered", 1).await;
+    watching.reported("Answered", 1).await;
 
     let (go, writes) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
     let mut writers = JoinSet::new();
@@ -293,17 +293,33 @@ async fn a_rotated_token_reaches_every_watch() {
     let file = folder.write("token", &token);
     let auth = Auth::TokenFile(file.clone());
     let client = Client::new(Settings { auth, ..Settings::new(consul.url()) }).unwrap();
-    // Their queries wait for long: only the new token ends them.
+    // Their queries wait as long as any does: only the new token ends them sooner.
     let slow = setpoint_consul::watch::Settings { wait: wait::LIMIT, ..fast() };
     let watching: Vec<_> =
         (0..4).map(|number| Watching::start(client.clone(), &format!("w{number}"), slow.clone())).collect();
     for number in 0..4 {
-        say(&consul, &format!("w{number}"), "bs/compositeRole=baseline").await;
+        put_attribute(&consul, &format!("w{number}"), "bs/compositeRole=baseline").await;
+    }
+    for watching in &watching {
+        watching.reported("Answered 1 true", 1).await;
     }
     let next = consul.token_with("second", &rules("composite/")).await.unwrap();
-    folder.write("token", &next);
+    // One that is between two queries takes a new token without being woken: then it is rotated once more.
+    let mut reached = false;
+    for token in [&next, &token, &next, &token, &next] {
+        let before: Vec<_> = watching.iter().map(|watching| watching.count("Renewed")).collect();
+        folder.write("token", token);
+        let all = async || {
+            let mut both = watching.iter().zip(&before);
+            both.all(|(watching, before)| watching.count("Renewed") > *before).then_some(())
+        };
+        reached = wait::within(Duration::from_secs(10), all).await.is_some();
+        if reached {
+            break;
+        }
+    }
+    assert!(reached, "no new token has ended the queries of all watches");
     for watching in watching {
-        watching.told("Renewed", 1).await;
         watching.end().await;
     }
 }

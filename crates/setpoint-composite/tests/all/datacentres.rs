@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::Method;
 use serde_json::json;
-use setpoint_composite::declare::{changes, removal};
 use setpoint_composite::operator::apply;
 use setpoint_consul::{Client, Read, Settings};
+use setpoint_structure::declare::{changes, removal};
 use setpoint_testutils::wait::LIMIT;
 use setpoint_testutils::{Acl, Consul, Port, need, wait};
 

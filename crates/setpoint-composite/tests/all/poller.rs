@@ -36,7 +36,7 @@ async fn the_first_query_is_at_0_and_each_other_at_the_index_of_the_answer_befor
     })
     .await;
     let watching = Watching::start(client(fake.url()), "x", fast());
-    watching.told("Answered 2 true", 1).await;
+    watching.reported("Answered 2 true", 1).await;
     fake.asked(3).await;
     assert_eq!(fake.requests()[0].line.split_once('?').unwrap().0, "GET /v1/kv/composite/x/structure/");
     assert_eq!(
@@ -91,7 +91,7 @@ async fn an_answer_without_a_change_is_not_passed_on() {
     .await;
     let mut watching = Watching::start(client(fake.url()), "x", fast());
     assert_eq!(watching.next().await.entries.len(), 1);
-    watching.told("Answered 1 false", 3).await;
+    watching.reported("Answered 1 false", 3).await;
     assert_eq!(watching.end().await, None);
 }
 
@@ -100,7 +100,7 @@ async fn nothing_is_passed_on_for_an_empty_answer_before_the_grace_is_over() {
     let fake = Fake::start(|number, _| if number == 0 { Answer::none(3) } else { Answer::Hang }).await;
     let settings = watch::Settings { removal_grace: Duration::from_mins(1), ..fast() };
     let watching = Watching::start(client(fake.url()), "x", settings);
-    watching.told("RemovalSuspected", 1).await;
+    watching.reported("RemovalSuspected", 1).await;
     assert_eq!(watching.end().await, None);
 }
 
@@ -189,7 +189,7 @@ async fn an_error_is_tried_again_from_index_0() {
     })
     .await;
     let watching = Watching::start(client(fake.url()), "x", fast());
-    watching.told("Answered 1 false", 1).await;
+    watching.reported("Answered 1 false", 1).await;
     let failed: Vec<_> = watching.events().into_iter().filter(|event| event.starts_with("Failed")).collect();
     assert_eq!(failed, ["Failed Unavailable", "Failed Overloaded", "Failed Refused"]);
     assert!(fake.queries()[2].contains("index=0"), "nobody knows who will answer");
@@ -205,16 +205,16 @@ async fn a_token_that_can_not_be_read_is_tried_again() {
     let auth = Auth::TokenFile(file.clone());
     let client = Client::new(Settings { auth, ..Settings::new(fake.url()) }).unwrap();
     let mut watching = Watching::start(client, "x", fast());
-    watching.told("Failed File", 2).await;
+    watching.reported("Failed File", 2).await;
     std::fs::write(&file, "").unwrap();
-    watching.told("Failed Settings", 1).await;
+    watching.reported("Failed Settings", 1).await;
     assert_eq!(fake.requests().len(), 0, "nothing is asked without it");
     std::fs::write(&file, "first\n").unwrap();
     assert_eq!(watching.next().await.entries.len(), 1);
     assert_eq!(fake.requests()[0].token.as_deref(), Some("first"));
     fake.asked(2).await;
     std::fs::write(&file, "second\n").unwrap();
-    watching.told("Renewed", 1).await;
+    watching.reported("Renewed", 1).await;
     fake.asked(3).await;
     let last = fake.requests()[2].clone();
     assert_eq!(last.token.as_deref(), Some("second"), "the query under way is asked anew");
@@ -232,7 +232,7 @@ async fn an_index_that_goes_back_starts_over() {
     })
     .await;
     let watching = Watching::start(client(fake.url()), "x", fast());
-    watching.told("Answered 1 true", 2).await;
+    watching.reported("Answered 1 true", 2).await;
     assert_eq!(watching.count("IndexReset { from: 100, to: 40 }"), 1);
     assert_eq!(fake.queries()[2], "recurse&index=0&wait=5000ms");
     watching.end().await;
@@ -247,7 +247,7 @@ async fn an_answer_without_an_index_never_makes_the_query_spin() {
     })
     .await;
     let watching = Watching::start(client(fake.url()), "x", fast());
-    watching.told("Answered 1 true", 1).await;
+    watching.reported("Answered 1 true", 1).await;
     fake.asked(3).await;
     assert!(fake.queries()[1].contains("index=1"), "{:?}", fake.queries());
     watching.end().await;
@@ -266,7 +266,7 @@ async fn removal_is_passed_on_after_the_grace_if_a_consistent_read_says_the_same
     watching.until("{}").await;
     assert_eq!((watching.count("RemovalSuspected"), watching.count("RemovalConfirmed")), (1, 1));
     assert_eq!(fake.queries().iter().filter(|query| query.contains("consistent")).count(), 1);
-    watching.told("Answered 0 false", 2).await;
+    watching.reported("Answered 0 false", 2).await;
     assert_eq!(watching.count("RemovalConfirmed"), 1, "it is told once");
     watching.end().await;
 }
@@ -281,7 +281,7 @@ async fn removal_that_a_consistent_read_denies_is_not_passed_on() {
     .await;
     let mut watching = Watching::start(client(fake.url()), "x", fast());
     assert_eq!(watching.next().await.entries.len(), 1);
-    watching.told("Answered 1 false", 2).await;
+    watching.reported("Answered 1 false", 2).await;
     assert_eq!(watching.count("RemovalConfirmed"), 0);
     assert_eq!(watching.end().await, None);
 }
@@ -296,7 +296,7 @@ async fn without_a_token_where_acls_are_on_nothing_seen_is_not_nothing_there() {
     .await;
     let mut watching = Watching::start(client(fake.url()), "x", fast());
     assert_eq!(watching.next().await.entries.len(), 1);
-    watching.told("Filtered { withheld: true }", 2).await;
+    watching.reported("Filtered { withheld: true }", 2).await;
     assert_eq!(watching.end().await, None);
 }
 
@@ -315,8 +315,8 @@ async fn an_answer_from_a_server_without_a_leader_is_asked_again() {
     .await;
     let mut watching = Watching::start(client(fake.url()), "x", fast());
     watching.until(r#"{"baseline":{"origin":"bs"}}"#).await;
-    watching.told("Stale", 2).await;
-    watching.told("Answered 1 false", 1).await;
+    watching.reported("Stale", 2).await;
+    watching.reported("Answered 1 false", 1).await;
     assert_eq!(watching.end().await, None);
 }
 

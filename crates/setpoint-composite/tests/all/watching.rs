@@ -1,12 +1,12 @@
-//! A watch under test: fast settings, what it tells, what it passes on.
+//! A watch under test: fast settings, what it reports, what it passes on.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use setpoint_composite::structure::transform;
 use setpoint_consul::watch::{Event, Settings, Snapshot, watch};
 use setpoint_consul::{Client, Settings as Consul};
 use setpoint_loop::latest;
+use setpoint_structure::transform;
 use setpoint_testutils::wait;
 use setpoint_testutils::wait::LIMIT;
 use tokio::task::JoinHandle;
@@ -55,7 +55,7 @@ impl Watching {
             };
             noted.lock().expect("no test panicked with it").push(text);
         };
-        let prefix = setpoint_composite::structure::prefix(composite);
+        let prefix = setpoint_structure::prefix(composite);
         let task = tokio::spawn(watch(client, prefix, settings, sink, cancel.clone(), observer));
         Self { cancel, snapshots, events, task, last: None }
     }
@@ -69,9 +69,9 @@ impl Watching {
     }
 
     /// Waits for an event that begins like this, and that many of them.
-    pub(crate) async fn told(&self, start: &str, times: usize) {
-        let told = async || (self.count(start) >= times).then_some(());
-        let in_time = wait::within(LIMIT, told).await.is_some();
+    pub(crate) async fn reported(&self, start: &str, times: usize) {
+        let seen = async || (self.count(start) >= times).then_some(());
+        let in_time = wait::within(LIMIT, seen).await.is_some();
         assert!(in_time, "waited in vain for {times} {start}: {:?}", self.events());
     }
 

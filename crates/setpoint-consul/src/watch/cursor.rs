@@ -21,7 +21,7 @@ impl Cursor {
         self.index = 0;
     }
 
-    /// Whether to start over after an answer, which came before the end of its wait or not.
+    /// Returns whether to start over after an answer, which came before the end of its wait or not.
     pub fn must_start_over(self, index: u64, early: bool) -> bool {
         self.index != 0 && (index < self.index || (index == self.index && early))
     }

@@ -14,9 +14,9 @@ use crate::{Entry, Response};
 /// What to do about an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It says what is known already.
+    /// It holds what is known already.
     Same { snapshot: Snapshot, filtered: bool },
-    /// It says something new.
+    /// It holds something new.
     Changed { snapshot: Snapshot, filtered: bool },
     /// ACLs filtered it, and nothing whole is known: it is not used.
     Withheld,
@@ -62,7 +62,7 @@ impl Judge {
     }
 
     /// Judges the answer to a blocking query, which came before the end of its wait or not.
-    pub(super) fn hear(&mut self, response: Response, early: bool, now: Instant) -> Verdict {
+    pub(super) fn judge_blocking(&mut self, response: Response, early: bool, now: Instant) -> Verdict {
         self.cursor.advance(response.index, early);
         if !response.known_leader || response.last_contact > self.max_stale {
             return Verdict::Ask { last_contact: Some(response.last_contact) };
@@ -71,7 +71,7 @@ impl Judge {
     }
 
     /// Judges the answer to a consistent read.
-    pub(super) fn hear_consistent(&mut self, response: Response, now: Instant) -> Verdict {
+    pub(super) fn judge_consistent(&mut self, response: Response, now: Instant) -> Verdict {
         self.judge(response, now, true)
     }
 
@@ -141,7 +141,7 @@ impl Judge {
     }
 }
 
-/// Whether two lists say the same: an index that moved without a change of the value is none.
+/// Returns whether two lists are equal in their keys and values: an index that moved without a change of the value is none.
 fn same(one: &[Entry], other: &[Entry]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).all(|(one, other)| one.key == other.key && one.value == other.value)
@@ -225,10 +225,10 @@ mod tests {
     #[test]
     fn a_value_that_was_written_again_is_no_change() {
         let (mut judge, now) = (judge(), Instant::now());
-        assert_eq!(changed(&judge.hear(answer(5, &["a"]), true, now)), ["a"]);
+        assert_eq!(changed(&judge.judge_blocking(answer(5, &["a"]), true, now)), ["a"]);
         let mut again = answer(9, &["a"]);
         again.entries[0].modify_index = 9;
-        let verdict = judge.hear(again, true, now);
+        let verdict = judge.judge_blocking(again, true, now);
         assert!(matches!(&verdict, Verdict::Same { snapshot, .. } if snapshot.index == 9), "{verdict:?}");
         assert_eq!(judge.cursor.index(), 9);
     }
@@ -236,40 +236,47 @@ mod tests {
     #[test]
     fn filtered_entries_are_added_and_changed_but_never_removed() {
         let (mut judge, now) = (judge(), Instant::now());
-        assert_eq!(judge.hear(filtered(4, &["a"]), true, now), Verdict::Withheld);
-        assert_eq!(changed(&judge.hear(answer(5, &["a", "c"]), true, now)), ["a", "c"]);
-        assert_eq!(changed(&judge.hear(filtered(6, &["b"]), true, now)), ["a", "b", "c"]);
-        let nothing = judge.hear(filtered(7, &[]), true, now);
+        assert_eq!(judge.judge_blocking(filtered(4, &["a"]), true, now), Verdict::Withheld);
+        assert_eq!(changed(&judge.judge_blocking(answer(5, &["a", "c"]), true, now)), ["a", "c"]);
+        assert_eq!(changed(&judge.judge_blocking(filtered(6, &["b"]), true, now)), ["a", "b", "c"]);
+        let nothing = judge.judge_blocking(filtered(7, &[]), true, now);
         assert!(matches!(nothing, Verdict::Same { filtered: true, .. }));
-        assert_eq!(changed(&judge.hear(answer(8, &["b"]), true, now)), ["b"], "seen as a whole again");
+        assert_eq!(
+            changed(&judge.judge_blocking(answer(8, &["b"]), true, now)),
+            ["b"],
+            "seen as a whole again"
+        );
     }
 
     #[test]
     fn filtered_emptiness_neither_begins_nor_ends_a_grace() {
         let (mut judge, now) = (judge(), Instant::now());
-        judge.hear(answer(5, &["a"]), true, now);
-        judge.hear(filtered(6, &[]), true, now);
+        judge.judge_blocking(answer(5, &["a"]), true, now);
+        judge.judge_blocking(filtered(6, &[]), true, now);
         assert_eq!(judge.grace_left(now), None);
-        assert!(matches!(judge.hear(answer(7, &[]), true, now), Verdict::Suspect { .. }));
-        judge.hear(filtered(8, &[]), true, now + GRACE);
+        assert!(matches!(judge.judge_blocking(answer(7, &[]), true, now), Verdict::Suspect { .. }));
+        judge.judge_blocking(filtered(8, &[]), true, now + GRACE);
         let later = now + GRACE;
-        assert_eq!(judge.hear(answer(9, &[]), true, later), Verdict::Ask { last_contact: None });
+        assert_eq!(judge.judge_blocking(answer(9, &[]), true, later), Verdict::Ask { last_contact: None });
     }
 
     #[test]
     fn emptiness_is_suspected_then_asked_for_then_believed_once() {
         let (mut judge, now) = (judge(), Instant::now());
-        judge.hear(answer(5, &["a"]), true, now);
-        let suspected = judge.hear(answer(6, &[]), true, now);
+        judge.judge_blocking(answer(5, &["a"]), true, now);
+        let suspected = judge.judge_blocking(answer(6, &[]), true, now);
         let Verdict::Suspect { snapshot: Some(snapshot) } = suspected else { panic!("{suspected:?}") };
         assert_eq!((snapshot.index, snapshot.entries.len(), snapshot.present().len()), (5, 1, 0));
         assert_eq!(judge.grace_left(now + GRACE / 4), Some(GRACE / 4 * 3));
-        assert!(matches!(judge.hear(answer(7, &[]), true, now + GRACE / 2), Verdict::Waiting { .. }));
+        assert!(matches!(
+            judge.judge_blocking(answer(7, &[]), true, now + GRACE / 2),
+            Verdict::Waiting { .. }
+        ));
         let over = now + GRACE;
-        assert_eq!(judge.hear(answer(8, &[]), true, over), Verdict::Ask { last_contact: None });
-        assert_eq!(changed(&judge.hear_consistent(answer(8, &[]), over)), Vec::<&str>::new());
+        assert_eq!(judge.judge_blocking(answer(8, &[]), true, over), Verdict::Ask { last_contact: None });
+        assert_eq!(changed(&judge.judge_consistent(answer(8, &[]), over)), Vec::<&str>::new());
         assert_eq!(judge.grace_left(over), None);
-        assert!(matches!(judge.hear(answer(9, &[]), true, over), Verdict::Same { .. }));
+        assert!(matches!(judge.judge_blocking(answer(9, &[]), true, over), Verdict::Same { .. }));
     }
 
     #[test]
@@ -278,27 +285,31 @@ mod tests {
         let doubt = Arc::clone(&ours) as Arc<dyn Doubt>;
         let mut judge = Judge::new(GRACE, Duration::from_secs(10), Some(doubt), None);
         let now = Instant::now();
-        judge.hear(answer(5, &["b", "ours"]), true, now);
-        assert_eq!(changed(&judge.hear(answer(6, &["ours"]), true, now)), ["ours"], "others' keys may go");
-        assert_eq!(changed(&judge.hear(answer(7, &["b", "ours"]), true, now)), ["b", "ours"]);
-        assert!(matches!(judge.hear(answer(8, &["b"]), true, now), Verdict::Suspect { .. }));
+        judge.judge_blocking(answer(5, &["b", "ours"]), true, now);
+        assert_eq!(
+            changed(&judge.judge_blocking(answer(6, &["ours"]), true, now)),
+            ["ours"],
+            "others' keys may go"
+        );
+        assert_eq!(changed(&judge.judge_blocking(answer(7, &["b", "ours"]), true, now)), ["b", "ours"]);
+        assert!(matches!(judge.judge_blocking(answer(8, &["b"]), true, now), Verdict::Suspect { .. }));
         assert!(
-            matches!(judge.hear(answer(9, &["ours"]), true, now), Verdict::Waiting { .. }),
+            matches!(judge.judge_blocking(answer(9, &["ours"]), true, now), Verdict::Waiting { .. }),
             "b is away now"
         );
-        let back = judge.hear(answer(10, &["b", "ours"]), true, now);
+        let back = judge.judge_blocking(answer(10, &["b", "ours"]), true, now);
         assert!(matches!(back, Verdict::Same { .. }), "{back:?}");
         assert_eq!(judge.grace_left(now), None);
         // What is not put back in time is believed, and does not delay what happens after that.
-        judge.hear(answer(11, &["b"]), true, now);
-        assert_eq!(changed(&judge.hear_consistent(answer(12, &["b"]), now + GRACE)), ["b"]);
-        assert_eq!(changed(&judge.hear(answer(13, &["b", "c"]), true, now)), ["b", "c"]);
+        judge.judge_blocking(answer(11, &["b"]), true, now);
+        assert_eq!(changed(&judge.judge_consistent(answer(12, &["b"]), now + GRACE)), ["b"]);
+        assert_eq!(changed(&judge.judge_blocking(answer(13, &["b", "c"]), true, now)), ["b", "c"]);
 
         // Where ours was put back before its absence was seen, others' may be put back too.
-        judge.hear(answer(14, &["b", "ours"]), true, now);
+        judge.judge_blocking(answer(14, &["b", "ours"]), true, now);
         ours.disturbed.store(true, Ordering::Relaxed);
-        assert!(matches!(judge.hear(answer(15, &["ours"]), true, now), Verdict::Suspect { .. }));
-        assert!(matches!(judge.hear(answer(16, &["b", "ours"]), true, now), Verdict::Same { .. }));
+        assert!(matches!(judge.judge_blocking(answer(15, &["ours"]), true, now), Verdict::Suspect { .. }));
+        assert!(matches!(judge.judge_blocking(answer(16, &["b", "ours"]), true, now), Verdict::Same { .. }));
     }
 
     #[test]
@@ -306,37 +317,37 @@ mod tests {
         let doubt = Arc::new(Ours::default()) as Arc<dyn Doubt>;
         let mut judge = Judge::new(GRACE, Duration::from_secs(10), Some(doubt), Some("o".to_owned()));
         let now = Instant::now();
-        // Nothing is known yet, and what is beside says that there is more to come.
-        let first = judge.hear(answer(4, &["other", "claim"]), true, now);
+        // Nothing is known yet, and what is beside shows that there is more to come.
+        let first = judge.judge_blocking(answer(4, &["other", "claim"]), true, now);
         assert_eq!(first, Verdict::Suspect { snapshot: None });
-        assert_eq!(changed(&judge.hear(answer(5, &["ours", "claim"]), true, now)), ["ours"]);
-        let beside = judge.hear(answer(6, &["ours", "claim", "more"]), true, now);
+        assert_eq!(changed(&judge.judge_blocking(answer(5, &["ours", "claim"]), true, now)), ["ours"]);
+        let beside = judge.judge_blocking(answer(6, &["ours", "claim", "more"]), true, now);
         assert!(matches!(beside, Verdict::Same { .. }), "{beside:?}");
         // Everything of the content is gone, whatever is left beside it.
-        assert!(matches!(judge.hear(answer(7, &["claim"]), true, now), Verdict::Suspect { .. }));
+        assert!(matches!(judge.judge_blocking(answer(7, &["claim"]), true, now), Verdict::Suspect { .. }));
     }
 
     #[test]
     fn an_answer_that_is_behind_is_asked_again_and_forgotten() {
         let (mut judge, now) = (judge(), Instant::now());
         let behind = Response { last_contact: Duration::from_mins(1), ..answer(5, &["a"]) };
-        assert!(matches!(judge.hear(behind, true, now), Verdict::Ask { last_contact: Some(_) }));
-        assert_eq!(changed(&judge.hear_consistent(answer(6, &["b"]), now)), ["b"]);
+        assert!(matches!(judge.judge_blocking(behind, true, now), Verdict::Ask { last_contact: Some(_) }));
+        assert_eq!(changed(&judge.judge_consistent(answer(6, &["b"]), now)), ["b"]);
     }
 
     #[test]
     fn an_index_that_goes_back_or_stands_still_without_a_wait_starts_over() {
         let (mut judge, now) = (judge(), Instant::now());
-        judge.hear(answer(5, &["a"]), true, now);
-        judge.hear(answer(5, &["a"]), false, now);
+        judge.judge_blocking(answer(5, &["a"]), true, now);
+        judge.judge_blocking(answer(5, &["a"]), false, now);
         assert_eq!(judge.cursor.index(), 5, "the wait was over: nothing happened");
-        judge.hear(answer(5, &["a"]), true, now);
+        judge.judge_blocking(answer(5, &["a"]), true, now);
         assert_eq!(judge.cursor.index(), 0);
-        judge.hear(answer(5, &["a"]), true, now);
+        judge.judge_blocking(answer(5, &["a"]), true, now);
         assert_eq!(judge.cursor.index(), 5);
-        judge.hear(answer(4, &["a"]), false, now);
+        judge.judge_blocking(answer(4, &["a"]), false, now);
         assert_eq!(judge.cursor.index(), 0);
-        judge.hear(answer(0, &["a"]), false, now);
+        judge.judge_blocking(answer(0, &["a"]), false, now);
         assert_eq!(judge.cursor.index(), 1, "never 0 without a reason");
     }
 

@@ -13,7 +13,7 @@
 //! - What ACLs filtered removes nothing: the entries that are known stay. Where nothing is known yet, nothing is
 //!   passed on.
 //! - All entries gone at once is believed after a grace, if a consistent read says the same; so are entries gone that
-//!   somebody says will be put back ([`Doubt`]). Until then, what was known before holds on.
+//!   are known to be put back ([`Doubt`]). Until then, what was known before holds on.
 //! - Nothing rests on being woken: Consul does not report the removal of a parent to those who wait for what is below it, if
 //!   keys below it were removed before. So no query waits longer than [`LONGEST_WAIT`], and what its end brings is compared
 //!   as anything else.
@@ -56,7 +56,7 @@ impl Snapshot {
     }
 }
 
-/// Says which answers are not to be believed at once.
+/// Decides which answers are not to be believed at once.
 pub trait Doubt: Send + Sync {
     /// Returns whether entries lack something that is known to have been there and that will be put back; where nothing is
     /// known yet, whether they lack anything that will be put back. `beside` is what was answered of other keys than those
@@ -148,7 +148,7 @@ pub enum Event<'a> {
         /// How long until the next try.
         pause: Duration,
     },
-    /// Our token may not see everything, or it can't be told whether it may. Nothing is removed.
+    /// Our token may not see everything, or it is not known whether it may. Nothing is removed.
     Filtered {
         /// Whether even what is seen is not passed on, because nothing whole was seen before.
         withheld: bool,
@@ -175,9 +175,9 @@ pub enum Event<'a> {
     Idle,
 }
 
-/// Is told what happens.
+/// Observes what happens.
 pub trait Observer: Send + Sync {
-    /// Takes note of an event.
+    /// Is called with each event.
     fn observe(&self, event: Event<'_>);
 }
 
@@ -316,7 +316,7 @@ impl<O: Observer> Watch<O> {
         if self.judge.cursor.must_start_over(response.index, early) {
             self.observer.observe(Event::IndexReset { from: before, to: response.index });
         }
-        match self.judge.hear(response, early, Instant::now()) {
+        match self.judge.judge_blocking(response, early, Instant::now()) {
             Verdict::Ask { last_contact } => {
                 if let Some(last_contact) = last_contact {
                     self.observer.observe(Event::Stale { last_contact });
@@ -337,7 +337,7 @@ impl<O: Observer> Watch<O> {
             self.judge.postpone(Instant::now());
             return Ok(None);
         }
-        let verdict = self.judge.hear_consistent(response, Instant::now());
+        let verdict = self.judge.judge_consistent(response, Instant::now());
         Ok(self.conclude(verdict))
     }
 
@@ -357,7 +357,7 @@ impl<O: Observer> Watch<O> {
                 } else {
                     answered(&snapshot, false);
                 }
-                // Whoever puts something back has to know that it is back.
+                // Those who put something back need to know that it is back.
                 doubted.then_some(snapshot)
             }
             Verdict::Changed { snapshot, filtered } => {

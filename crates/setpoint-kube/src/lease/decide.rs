@@ -49,7 +49,7 @@ impl Timing {
 pub struct Observed {
     /// The Lease.
     pub lease: Lease,
-    /// When it was first seen like this, by the clock of whoever looks: clocks of others are not relied on.
+    /// When it was first seen like this, by the own clock: clocks of others are not relied on.
     pub since: Duration,
 }
 
@@ -87,7 +87,7 @@ impl Observed {
 pub enum Step {
     /// Nobody has made the Lease yet.
     Create,
-    /// Takes it, as the holder of this term.
+    /// Takes it, with this transition count.
     Take {
         /// How often it will have changed hands.
         transitions: i32,
@@ -98,8 +98,8 @@ pub enum Step {
 
 /// What a candidate does about a Lease.
 ///
-/// Each term has a transition count of its own, also when it follows one of the same holder: what is left over from the
-/// term before must be told from what belongs to this one.
+/// Each leadership has a transition count of its own, also when it follows one of the same holder: what is left over from
+/// the one before must be distinguished from what belongs to this one.
 ///
 /// ```
 /// use std::time::Duration;

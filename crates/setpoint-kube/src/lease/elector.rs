@@ -52,11 +52,11 @@ pub struct Elector {
     timing: Timing,
 }
 
-/// A time of leadership, and the right to write that comes with it.
+/// One leadership, from the election to its end, and the right to write that comes with it.
 #[derive(Debug)]
-pub struct Term {
+pub struct Leadership {
     lease: Lease,
-    /// The right to write, for as long as the term lasts.
+    /// The right to write, for as long as the leadership lasts.
     pub fence: Fence,
 }
 
@@ -78,8 +78,8 @@ impl Elector {
         Self { held, fresh: Api::namespaced(fresh, namespace), timing }
     }
 
-    /// Waits until the Lease is free, and takes it. `told` hears how each look went.
-    pub async fn campaign(&self, mut told: impl FnMut(Result<Option<&str>, &LeaseError>)) -> Term {
+    /// Waits until the Lease is free, and takes it. `report` is called with the outcome of each look.
+    pub async fn campaign(&self, mut report: impl FnMut(Result<Option<&str>, &LeaseError>)) -> Leadership {
         let mut observed: Option<Observed> = None;
         let mut failed = false;
         loop {
@@ -88,56 +88,57 @@ impl Elector {
             failed = looked.is_err();
             match looked {
                 Ok(seen) => {
-                    told(Ok(seen.as_ref().and_then(Observed::holder)));
+                    report(Ok(seen.as_ref().and_then(Observed::holder)));
                     match self.attempt(leases, seen.as_ref()).await {
-                        Ok(Some(term)) => return term,
+                        Ok(Some(leadership)) => return leadership,
                         Ok(None) | Err(LeaseError::Overtaken) => {}
-                        Err(error) => told(Err(&error)),
+                        Err(error) => report(Err(&error)),
                     }
                     observed = seen;
                 }
-                Err(error) => told(Err(&error)),
+                Err(error) => report(Err(&error)),
             }
             sleep(self.timing.retry.mul_f64(0.75 + 0.5 * fastrand::f64())).await;
         }
     }
 
     /// Renews the Lease until it is lost, and closes the fence then.
-    pub async fn hold(&self, term: &mut Term) {
+    pub async fn hold(&self, leadership: &mut Leadership) {
         let mut failed = false;
         loop {
-            let left = term.fence.deadline().saturating_sub(boot_time());
+            let left = leadership.fence.deadline().saturating_sub(boot_time());
             if left.is_zero() {
-                term.fence.close();
+                leadership.fence.close();
                 return;
             }
             // What failed is tried again at once, on a new connection.
             let pause = if failed { AFTER_FAILURE } else { self.timing.retry };
             sleep(pause.min(left)).await;
             // Stopped past its deadline, a leader does not even try: it starts over as any other candidate.
-            let left = term.fence.deadline().saturating_sub(boot_time());
+            let left = leadership.fence.deadline().saturating_sub(boot_time());
             let leases = if failed { &self.fresh } else { &self.held.leases };
-            let renewed = timeout(left, self.renew(leases, term)).await.unwrap_or(Err(LeaseError::Timeout));
+            let renewed =
+                timeout(left, self.renew(leases, leadership)).await.unwrap_or(Err(LeaseError::Timeout));
             failed = renewed.is_err();
             if let Err(LeaseError::Overtaken) = renewed
-                && !self.mine_again(term).await
+                && !self.still_holds(leadership).await
             {
-                term.fence.close();
+                leadership.fence.close();
                 return;
             }
         }
     }
 
     /// Gives the Lease back, so that another need not wait for its end. Nothing may be written after this.
-    pub async fn release(&self, mut term: Term) -> Result<(), LeaseError> {
-        if term.fence.check().is_err() {
+    pub async fn release(&self, mut leadership: Leadership) -> Result<(), LeaseError> {
+        if leadership.fence.check().is_err() {
             return Ok(());
         }
-        term.fence.close();
-        match self.put(&self.fresh, &given_back(&term.lease)).await {
+        leadership.fence.close();
+        match self.put(&self.fresh, &given_back(&leadership.lease)).await {
             // A renewal that was given up may have been taken all the same.
-            Err(LeaseError::Overtaken) if self.mine_again(&mut term).await => {
-                self.put(&self.fresh, &given_back(&term.lease)).await.map(drop)
+            Err(LeaseError::Overtaken) if self.still_holds(&mut leadership).await => {
+                self.put(&self.fresh, &given_back(&leadership.lease)).await.map(drop)
             }
             other => other.map(drop),
         }
@@ -158,7 +159,7 @@ impl Elector {
         &self,
         leases: &Api<Lease>,
         observed: Option<&Observed>,
-    ) -> Result<Option<Term>, LeaseError> {
+    ) -> Result<Option<Leadership>, LeaseError> {
         // Before the request: the Lease may have been written right after it was sent.
         let began = boot_time();
         let (lease, transitions) = match decide(observed, &self.timing, began) {
@@ -178,29 +179,30 @@ impl Elector {
             }
         };
         let fence = Fence::until(began + self.timing.deadline, transitions, self.held.clone());
-        Ok(Some(Term { lease, fence }))
+        Ok(Some(Leadership { lease, fence }))
     }
 
-    async fn renew(&self, leases: &Api<Lease>, term: &mut Term) -> Result<(), LeaseError> {
+    async fn renew(&self, leases: &Api<Lease>, leadership: &mut Leadership) -> Result<(), LeaseError> {
         let began = boot_time();
-        let mut lease = term.lease.clone();
+        let mut lease = leadership.lease.clone();
         if let Some(spec) = &mut lease.spec {
             spec.renew_time = Some(MicroTime(Timestamp::now()));
         }
-        term.lease = self.put(leases, &lease).await?;
-        term.fence.extend(began + self.timing.deadline);
+        leadership.lease = self.put(leases, &lease).await?;
+        leadership.fence.extend(began + self.timing.deadline);
         Ok(())
     }
 
-    /// Whether the Lease is still of this term although it was changed: a renewal may have been taken without an answer.
-    async fn mine_again(&self, term: &mut Term) -> bool {
+    /// Returns whether the Lease is still held in this leadership although it was changed: a renewal may have been taken without an
+    /// answer.
+    async fn still_holds(&self, leadership: &mut Leadership) -> bool {
         let Ok(Some(found)) = self.look(&self.fresh, None).await else { return true };
-        let mine =
-            found.holder() == Some(&self.held.holder) && found.transitions() == term.fence.transitions();
-        if mine {
-            term.lease = found.lease;
+        let held = found.holder() == Some(&self.held.holder)
+            && found.transitions() == leadership.fence.transitions();
+        if held {
+            leadership.lease = found.lease;
         }
-        mine
+        held
     }
 
     /// Writes the Lease, as the version that was read.
@@ -232,7 +234,7 @@ impl Elector {
         self.timing
     }
 
-    /// How long nothing may be heard of the Lease before something is wrong.
+    /// How long the Lease may be out of reach before something is wrong.
     pub fn patience(&self) -> Duration {
         self.timing.duration + self.timing.deadline
     }

@@ -1,4 +1,4 @@
-//! What stands before every write of a leader.
+//! The check before every write of a leader.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,17 +54,17 @@ impl Fence {
         Self { inner: Arc::new(Inner { transitions, deadline, lease: Some(lease) }) }
     }
 
-    /// How often the Lease has changed hands: the number of this term.
+    /// How often the Lease has changed hands: the number of this leadership.
     pub fn transitions(&self) -> i32 {
         self.inner.transitions
     }
 
-    /// The number of this term; none if there are no terms, because nobody else could lead.
-    pub fn term(&self) -> Option<i32> {
+    /// The number of this leadership; none if nobody was elected, because nobody else could lead.
+    pub fn elected(&self) -> Option<i32> {
         self.inner.lease.as_ref().map(|_| self.inner.transitions)
     }
 
-    /// Whether writing is allowed at this moment. To be asked right before each write.
+    /// Checks that writing is allowed at this moment; to be called right before each write.
     pub fn check(&self) -> Result<(), Fenced> {
         if nanoseconds(boot_time()) < self.inner.deadline.load(Ordering::SeqCst) {
             Ok(())

@@ -7,7 +7,7 @@ use super::fence::Fence;
 
 /// What happens to the leadership.
 #[derive(Debug)]
-pub enum Leadership<'a> {
+pub enum LeadershipEvent<'a> {
     /// Another instance holds the Lease, or nobody does yet.
     Standby {
         /// Who holds it.
@@ -33,26 +33,26 @@ pub enum Leadership<'a> {
 pub async fn lead<W>(
     elector: &Elector,
     cancel: &CancellationToken,
-    mut report: impl FnMut(Leadership<'_>),
+    mut report: impl FnMut(LeadershipEvent<'_>),
     mut work: impl FnMut(Fence, CancellationToken) -> W,
 ) where
     W: Future<Output = ()>,
 {
     while !cancel.is_cancelled() {
         let campaign = elector.campaign(|looked| match looked {
-            Ok(holder) => report(Leadership::Standby { holder }),
-            Err(error) => report(Leadership::Failed(error)),
+            Ok(holder) => report(LeadershipEvent::Standby { holder }),
+            Err(error) => report(LeadershipEvent::Failed(error)),
         });
-        let Some(mut term) = cancel.run_until_cancelled(campaign).await else { return };
-        let fence = term.fence.clone();
-        report(Leadership::Leading { transitions: fence.transitions() });
+        let Some(mut leadership) = cancel.run_until_cancelled(campaign).await else { return };
+        let fence = leadership.fence.clone();
+        report(LeadershipEvent::Leading { transitions: fence.transitions() });
         let lost = tokio::select! {
-            () = elector.hold(&mut term) => true,
+            () = elector.hold(&mut leadership) => true,
             () = work(fence, cancel.child_token()) => false,
         };
-        report(if lost { Leadership::Lost } else { Leadership::Ended });
-        if let Err(error) = elector.release(term).await {
-            report(Leadership::Failed(&error));
+        report(if lost { LeadershipEvent::Lost } else { LeadershipEvent::Ended });
+        if let Err(error) = elector.release(leadership).await {
+            report(LeadershipEvent::Failed(&error));
         }
     }
 }

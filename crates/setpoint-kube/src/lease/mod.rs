@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌────────────── lost: not renewed in time, or taken ◀─────────────┐
 //!            ▼                                                                 │
-//!  Standby: campaign ──nobody holds it, or it expired──▶ Leading: a Term ──renew┤
+//!  Standby: campaign ──nobody holds it, or it expired──▶ Leading ────────renew┤
 //!                                                          │  Fence: deadline,  │
 //!                                                          │  transition count  │
 //!                                                          └──asked to end──▶ released
@@ -22,6 +22,6 @@ mod lead;
 
 pub use clock::boot_time;
 pub use decide::{Observed, Step, Timing, decide};
-pub use elector::{Elector, LeaseError, Term};
+pub use elector::{Elector, Leadership, LeaseError};
 pub use fence::{Fence, Fenced};
-pub use lead::{Leadership, lead};
+pub use lead::{LeadershipEvent, lead};

@@ -1,4 +1,4 @@
-//! An event bus: whoever has something to say publishes it, whoever has to act on it subscribes, and neither knows the other.
+//! An event bus: publishers and subscribers do not know each other.
 //!
 //! ```text
 //!                    before the start: kept, and replayed
@@ -8,7 +8,7 @@
 //!
 //! Publishing never waits, whatever subscribers do. What has to be acted on can't be lost and can't pile up: a [`Mailbox`] holds
 //! one message for each key, and a newer one takes the place of an older. That is enough where events notify and the state that
-//! they speak of is read elsewhere. Who only looks on, an [`Observer`], may miss some, and is told how many.
+//! they speak of is read elsewhere. An [`Observer`], which acts on none, may miss some, and learns how many.
 
 mod request;
 mod subscribers;
@@ -63,7 +63,7 @@ pub struct Published<E> {
 pub struct Counts {
     /// Events that were published.
     pub published: u64,
-    /// Who is told of events now.
+    /// The subscribers.
     pub subscribers: usize,
     /// Events that observers were too slow for, counted once for each.
     pub dropped: u64,
@@ -93,7 +93,7 @@ pub struct Counts {
 /// bus.start();
 /// assert_eq!(changes.recv().await.unwrap().message, "ingresses");
 /// let services = changes.recv().await.unwrap();
-/// assert_eq!((services.message, services.replaced), ("services", 1), "one message says it");
+/// assert_eq!((services.message, services.replaced), ("services", 1), "one message stands for both");
 /// # });
 /// ```
 pub struct Bus<E> {
@@ -132,7 +132,7 @@ impl<E: Send + Sync + 'static> Bus<E> {
         Correlation(self.state().random.u64(..))
     }
 
-    /// Tells all subscribers of an event, or keeps it until the bus is started. Never waits. Nobody is told once the bus is closed.
+    /// Passes an event to all subscribers, or keeps it until the bus is started. Never waits. Once the bus is closed, nobody gets it.
     pub fn publish(&self, correlation: Correlation, event: E) {
         let mut state = self.state();
         if state.closed {
@@ -146,7 +146,7 @@ impl<E: Send + Sync + 'static> Bus<E> {
         }
     }
 
-    /// Begins: tells all who have subscribed what was published so far, in its order, and from then on everything at once.
+    /// Begins: passes what was published so far to all subscribers, in its order, and from then on everything at once.
     pub fn start(&self) {
         let mut state = self.state();
         for event in state.early.take().unwrap_or_default() {
@@ -154,7 +154,7 @@ impl<E: Send + Sync + 'static> Bus<E> {
         }
     }
 
-    /// Ends: nothing is published any more, and who has taken what is left is told that there is nothing more to come.
+    /// Ends: nothing is published any more, and a subscriber that has taken what is left learns that nothing more comes.
     pub fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -166,7 +166,7 @@ impl<E: Send + Sync + 'static> Bus<E> {
 
     /// Subscribes to what has to be acted on.
     ///
-    /// `select` says what an event means to the subscriber, with a key: a message takes the place of an earlier one with the
+    /// `select` returns what an event means to the subscriber, with a key: a message takes the place of an earlier one with the
     /// same key that was not taken yet, so that there are never more than there are keys. It is called while the event is
     /// published, and must neither wait nor use the bus.
     pub fn subscribe<K, T>(&self, select: impl Fn(&E) -> Option<(K, T)> + Send + 'static) -> Mailbox<K, T>

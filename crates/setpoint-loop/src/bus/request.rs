@@ -15,7 +15,7 @@ impl<R> Reply<R> {
         Self { sender }
     }
 
-    /// Answers, in the name of who does. It is of no consequence if nobody waits any more.
+    /// Answers, with the name of the subscriber. It is of no consequence if nobody waits any more.
     pub fn send(self, name: &'static str, answer: R) {
         let _ = self.sender.send((name, answer));
     }
@@ -36,8 +36,8 @@ impl<R> fmt::Debug for Reply<R> {
 /// The answers to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers<R> {
-    /// What was answered, by who did.
+    /// The answers, by the names of the subscribers.
     pub given: BTreeMap<&'static str, R>,
-    /// Who did not answer in time, or at all.
+    /// The names of those that did not answer in time, or at all.
     pub missing: Vec<&'static str>,
 }

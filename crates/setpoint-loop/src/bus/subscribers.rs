@@ -1,4 +1,4 @@
-//! Those who are told: what waits for them, and how they take it.
+//! The subscribers: what waits for them, and how they take it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::{Correlation, Published};
 pub(super) trait Deliver<E>: Send {
     /// Returns whether the subscriber is still there.
     fn deliver(&self, event: &Arc<Published<E>>) -> bool;
-    /// Says that nothing comes any more.
+    /// Ends it: nothing comes any more.
     fn close(&self);
 }
 
@@ -125,7 +125,7 @@ where
         };
         let mut received = Received { correlation: event.correlation, at: event.at, replaced: 0, message };
         self.queue.change(|waiting| {
-            // What is taken next is what was said first of all that still holds: a newer message goes to the end.
+            // What is taken next is the oldest message that still holds: a newer message goes to the end.
             if let Some(place) = waiting.iter().position(|(before, _)| *before == key)
                 && let Some((_, before)) = waiting.remove(place)
             {

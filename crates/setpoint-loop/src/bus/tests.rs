@@ -4,13 +4,13 @@ use proptest::{prop_assert_eq, prop_oneof, proptest};
 
 use super::*;
 
-type Said = (u8, u32);
+type Message = (u8, u32);
 
-fn bus() -> Bus<Said> {
+fn bus() -> Bus<Message> {
     Bus::new(100, Rng::with_seed(7))
 }
 
-fn said(bus: &Bus<Said>, key: u8, value: u32) {
+fn publish(bus: &Bus<Message>, key: u8, value: u32) {
     bus.publish(Correlation(u64::from(value)), (key, value));
 }
 
@@ -19,9 +19,9 @@ fn all(mailbox: &mut Mailbox<u8, u32>) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn nothing_is_told_before_the_start_and_then_everything_in_its_order() {
+async fn nothing_is_passed_on_before_the_start_and_then_everything_in_its_order() {
     let bus = Bus::new(1, Rng::with_seed(7));
-    let mut mailbox = bus.subscribe(|&(key, value): &Said| Some((key, value)));
+    let mut mailbox = bus.subscribe(|&(key, value): &Message| Some((key, value)));
     let mut observer = bus.observe(1000);
     for value in 0..200 {
         bus.publish(bus.correlation(), (0, value));
@@ -35,17 +35,17 @@ async fn nothing_is_told_before_the_start_and_then_everything_in_its_order() {
         assert_eq!((event.event, event.number), ((0, value), u64::from(value) + 1));
     }
     assert_eq!(observer.dropped(), 0);
-    said(&bus, 1, 7);
+    publish(&bus, 1, 7);
     assert_eq!(mailbox.recv().await.unwrap().message, 7);
 }
 
 #[tokio::test]
-async fn who_subscribes_after_the_start_is_told_what_comes_after() {
+async fn who_subscribes_after_the_start_gets_what_comes_after() {
     let bus = bus();
-    said(&bus, 0, 1);
+    publish(&bus, 0, 1);
     bus.start();
-    let mut late = bus.subscribe(|&(key, value): &Said| Some((key, value)));
-    said(&bus, 0, 2);
+    let mut late = bus.subscribe(|&(key, value): &Message| Some((key, value)));
+    publish(&bus, 0, 2);
     assert_eq!(all(&mut late), [2]);
 }
 
@@ -53,7 +53,7 @@ async fn who_subscribes_after_the_start_is_told_what_comes_after() {
 async fn a_message_has_the_correlation_of_the_newest_event_that_led_to_it() {
     let bus = bus();
     bus.start();
-    let mut mailbox = bus.subscribe(|&(key, value): &Said| Some((key, value)));
+    let mut mailbox = bus.subscribe(|&(key, value): &Message| Some((key, value)));
     let (first, second) = (bus.correlation(), bus.correlation());
     assert_ne!(first, second);
     bus.publish(first, (0, 1));
@@ -68,7 +68,7 @@ async fn a_slow_observer_keeps_the_last_events_and_knows_how_many_it_missed() {
     bus.start();
     let mut slow = bus.observe(3);
     for value in 0..10 {
-        said(&bus, 0, value);
+        publish(&bus, 0, value);
     }
     bus.close();
     let mut seen = Vec::new();
@@ -95,11 +95,11 @@ async fn what_nobody_takes_any_more_is_dropped_with_its_subscriber() {
 #[tokio::test]
 async fn a_closed_bus_gives_what_is_left_and_ends() {
     let bus = bus();
-    let mut mailbox = bus.subscribe(|&(key, value): &Said| Some((key, value)));
+    let mut mailbox = bus.subscribe(|&(key, value): &Message| Some((key, value)));
     bus.start();
-    said(&bus, 0, 1);
+    publish(&bus, 0, 1);
     bus.close();
-    said(&bus, 0, 2);
+    publish(&bus, 0, 2);
     assert_eq!(mailbox.recv().await.unwrap().message, 1);
     assert_eq!(mailbox.recv().await, None);
     assert_eq!(bus.observe(1).recv().await.map(|event| event.event), None);
@@ -114,7 +114,7 @@ async fn a_request_waits_for_all_who_are_expected_and_no_longer_than_its_time() 
     let mut asked: Vec<_> = (0..2).map(|_| bus.subscribe(|Asked(reply)| Some(((), reply.clone())))).collect();
     let answering = async {
         asked[0].recv().await.unwrap().message.send("a", 1);
-        // The second one holds on to the question, and says nothing.
+        // The second one holds on to the question, and does not answer.
         asked[1].recv().await.unwrap().message
     };
     let began = Instant::now();
@@ -147,14 +147,14 @@ async fn a_request_that_nobody_can_answer_any_more_ends_at_once() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Say(u8, u32),
+    Publish(u8, u32),
     Start,
     Take,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (0..4u8, any::<u32>()).prop_map(|(key, value)| Step::Say(key, value)),
+        4 => (0..4u8, any::<u32>()).prop_map(|(key, value)| Step::Publish(key, value)),
         1 => Just(Step::Start),
         2 => Just(Step::Take),
     ];
@@ -162,28 +162,28 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// The model: of each key the newest message, in the order in which these were said.
+    /// The model: of each key the newest message, in the order in which these were published.
     #[test]
     fn a_mailbox_holds_the_newest_message_of_each_key(steps in steps()) {
         let bus = bus();
-        let mut mailbox = bus.subscribe(|&(key, value): &Said| (key > 0).then_some((key, value)));
-        let (mut started, mut early, mut waiting) = (false, Vec::new(), Vec::<Said>::new());
-        let put = |waiting: &mut Vec<Said>, said: Said| {
-            if said.0 > 0 {
-                waiting.retain(|before| before.0 != said.0);
-                waiting.push(said);
+        let mut mailbox = bus.subscribe(|&(key, value): &Message| (key > 0).then_some((key, value)));
+        let (mut started, mut early, mut waiting) = (false, Vec::new(), Vec::<Message>::new());
+        let put = |waiting: &mut Vec<Message>, message: Message| {
+            if message.0 > 0 {
+                waiting.retain(|before| before.0 != message.0);
+                waiting.push(message);
             }
         };
         for step in steps {
             match step {
-                Step::Say(key, value) => {
-                    said(&bus, key, value);
+                Step::Publish(key, value) => {
+                    publish(&bus, key, value);
                     if started { put(&mut waiting, (key, value)) } else { early.push((key, value)) }
                 }
                 Step::Start => {
                     bus.start();
                     started = true;
-                    early.drain(..).for_each(|said| put(&mut waiting, said));
+                    early.drain(..).for_each(|message| put(&mut waiting, message));
                 }
                 Step::Take => {
                     let wanted = (!waiting.is_empty()).then(|| waiting.remove(0).1);
@@ -191,6 +191,6 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!(all(&mut mailbox), waiting.iter().map(|said| said.1).collect::<Vec<_>>());
+        prop_assert_eq!(all(&mut mailbox), waiting.iter().map(|message| message.1).collect::<Vec<_>>());
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct EndpointsError(#[from] ServeError);
 
 impl Reportable for EndpointsError {}
 
-/// The endpoints. They are served until this is dropped, on a thread of their own: whoever asks is answered whatever the command
+/// The endpoints. They are served until this is dropped, on a thread of their own: requests are answered whatever the command
 /// does meanwhile, and learns if it does nothing any more.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
@@ -39,7 +39,7 @@ impl Endpoints {
             runtime.block_on(async {
                 match Server::bind(address, observed).await {
                     Ok(server) => {
-                        // Whoever began this waits for it.
+                        // `serve` waits for it.
                         let _ = sender.send(Ok(server.address().unwrap_or(address)));
                         server.run(bound).await;
                     }

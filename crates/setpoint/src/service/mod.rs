@@ -1,9 +1,11 @@
 //! What commands share that wait for something: a runtime, the signals that end it, the log, and what is seen of them from outside.
 
-pub(crate) mod endpoints;
+mod endpoints;
+pub(crate) mod lifecycle;
+#[cfg(any(feature = "dataplane", feature = "composite"))]
+pub(crate) mod parameters;
 #[cfg(any(feature = "host", feature = "dataplane", feature = "sync"))]
 pub(crate) mod running;
-#[cfg(any(feature = "host", feature = "dataplane", feature = "sync"))]
 mod systemd;
 
 use std::io;
@@ -50,8 +52,8 @@ pub(crate) fn log_to_stderr(report: crate::report::Report, level: Option<LevelFi
 
 /// Takes memory in small pages: in those of two megabytes, a few bytes that are left of what was freed keep all of them, and whoever
 /// runs for long is given twice of what is used.
-pub(crate) fn take_small_pages() {
-    // Where that can't be said, it takes more memory and works as well.
+fn take_small_pages() {
+    // Where that is refused, it takes more memory and works as well.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 

@@ -1,15 +1,14 @@
-//! A long-running command, as systemd and others outside see it.
+//! A long-running command that makes pass after pass.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use setpoint_observe::Command;
+use setpoint_observe::ObservedCommand;
 use tokio::task::JoinHandle;
 
-use super::endpoints::{Endpoints, EndpointsError};
-use super::systemd::{KeepAlive, Systemd};
-use super::take_small_pages;
+use super::endpoints::EndpointsError;
+use super::lifecycle::Service;
 use crate::report::Report;
 
 /// How long a command may give no sign of life before it would help to start it anew.
@@ -17,33 +16,25 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How often it gives one.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// A long-running command. Its state is reported to systemd, where it runs as a service, and to those who ask.
+/// A long-running command that makes pass after pass. Its state is reported to systemd and at its endpoints.
 #[derive(Debug)]
 pub(crate) struct Running {
-    command: Arc<Command>,
-    systemd: Systemd,
+    command: Arc<ObservedCommand>,
+    service: Service,
     heart: JoinHandle<()>,
-    _alive: Option<KeepAlive>,
-    _endpoints: Option<Endpoints>,
 }
 
 impl Running {
-    /// Begins, and serves the endpoints if there is an address for them. While the only thread of the runtime is busy with something long, `work_done` says how much of that was done.
+    /// Begins, as [`Service::start`] does.
     pub(crate) fn start(
         name: &'static str,
         observe: Option<SocketAddr>,
         report: Report,
         work_done: impl Fn() -> u64 + Send + 'static,
     ) -> Result<Self, EndpointsError> {
-        take_small_pages();
-        let command = Arc::new(Command::new(name, PATIENCE));
+        let command = Arc::new(ObservedCommand::new(name, PATIENCE));
         let observed = Arc::clone(&command);
-        let endpoints = observe.map(|address| Endpoints::serve(address, observed)).transpose()?;
-        if let Some(endpoints) = &endpoints {
-            report.info(&format!("the endpoints are served on http://{}", endpoints.address()));
-        }
-        let systemd = Systemd::from_environment();
-        let alive = systemd.keep_alive(work_done);
+        let service = Service::start(observe, observed, report, work_done)?;
         let beating = Arc::clone(&command);
         let heart = tokio::spawn(async move {
             loop {
@@ -51,33 +42,33 @@ impl Running {
                 tokio::time::sleep(BEAT).await;
             }
         });
-        Ok(Self { command, systemd, heart, _alive: alive, _endpoints: endpoints })
+        Ok(Self { command, service, heart })
     }
 
-    /// Says that a pass has been made, and what came of it.
+    /// Reports a pass, and its outcome.
     pub(crate) fn passed(&mut self, status: &str) {
         self.command.passed(status);
-        self.systemd.passed(status);
+        self.service.ready(status);
     }
 
-    /// Says that a pass failed, and is made again.
+    /// Reports a pass that failed, and is made again.
     #[cfg(feature = "host")]
     pub(crate) fn failed(&mut self, why: &str) {
         self.command.failed(why);
-        self.systemd.status(why);
+        self.service.status(why);
     }
 
-    /// Says that a pass has been made, that not all of it succeeded, and what did not.
+    /// Reports a pass of which not all succeeded, and what did not.
     #[cfg(any(feature = "host", feature = "sync"))]
     pub(crate) fn partly_failed(&mut self, status: &str, why: &str) {
         self.command.failed(why);
-        self.systemd.passed(status);
+        self.service.ready(status);
     }
 
-    /// Says that the command ends.
+    /// Reports that the command ends.
     pub(crate) fn stopping(&mut self) {
         self.command.stopping();
-        self.systemd.stopping();
+        self.service.stopping();
     }
 }
 

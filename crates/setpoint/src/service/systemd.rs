@@ -1,4 +1,4 @@
-//! Tells systemd how the service is doing, where it runs as one: the protocol of `sd_notify(3)`.
+//! Notifies systemd of the state of the service, where it runs as one: the protocol of `sd_notify(3)`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,11 +16,11 @@ use tokio::task::JoinHandle;
 #[derive(Debug)]
 pub(crate) struct Systemd {
     socket: Option<Arc<Socket>>,
-    /// How often systemd wants to hear that all is well.
+    /// How often systemd wants a sign of life.
     watchdog: Option<Duration>,
     /// The status that was sent last.
     status: String,
-    ready: bool,
+    is_ready: bool,
 }
 
 #[derive(Debug)]
@@ -41,26 +41,26 @@ impl Systemd {
             socket: socket.map(Arc::new),
             watchdog: watchdog.map(Duration::from_micros),
             status: String::new(),
-            ready: false,
+            is_ready: false,
         }
     }
 
-    /// Says that a pass has been made, and what came of it.
-    pub(crate) fn passed(&mut self, status: &str) {
+    /// Notifies that the service does its work, and how that goes.
+    pub(crate) fn ready(&mut self, status: &str) {
         let mut message = String::new();
-        if !std::mem::replace(&mut self.ready, true) {
+        if !std::mem::replace(&mut self.is_ready, true) {
             message.push_str("READY=1\n");
         }
         self.notify(message, status);
     }
 
-    /// Says what is going on.
-    #[cfg(feature = "host")]
+    /// Notifies of what is going on.
+    #[cfg(any(feature = "host", feature = "composite"))]
     pub(crate) fn status(&mut self, status: &str) {
         self.notify(String::new(), status);
     }
 
-    /// Says that the service ends.
+    /// Notifies that the service ends.
     pub(crate) fn stopping(&mut self) {
         self.notify("STOPPING=1\n".to_owned(), "stopping");
     }
@@ -78,7 +78,7 @@ impl Systemd {
         }
     }
 
-    /// Says that all is well for as long as the returned value lives and something goes on: a program that hangs does not say it.
+    /// Gives signs of life for as long as the returned value lives and something goes on: a program that hangs gives none.
     ///
     /// What goes on is the runtime, or work that keeps its only thread busy, such as reading a large file, for longer than systemd
     /// waits: how much of that was done so far is asked for.
@@ -86,7 +86,7 @@ impl Systemd {
         // Twice as often as systemd asks for, and the runtime shows twice as often that it goes on.
         let (socket, interval) = (Arc::clone(self.socket.as_ref()?), self.watchdog? / 2);
         let beats = Arc::new(AtomicU64::new(0));
-        let (counted, (held, let_go)) = (Arc::clone(&beats), mpsc::channel());
+        let (counted, (held, released)) = (Arc::clone(&beats), mpsc::channel());
         let answer = move || {
             let mut seen = None;
             loop {
@@ -94,7 +94,7 @@ impl Systemd {
                 if seen.replace(now) != Some(now) {
                     socket.send("WATCHDOG=1");
                 }
-                if let_go.recv_timeout(interval) != Err(RecvTimeoutError::Timeout) {
+                if released.recv_timeout(interval) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
             }
@@ -110,12 +110,12 @@ impl Systemd {
     }
 }
 
-/// Says that all is well until it is dropped.
+/// Gives signs of life until it is dropped.
 #[derive(Debug)]
 pub(crate) struct KeepAlive {
     /// Counts for as long as the runtime goes on.
     heart: JoinHandle<()>,
-    /// The thread that says it sees that this is gone.
+    /// The thread that gives them sees that this is gone.
     _held: mpsc::Sender<()>,
 }
 

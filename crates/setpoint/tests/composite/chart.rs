@@ -156,10 +156,10 @@ async fn whatever_the_chart_is_given_is_taken_by_the_api_server_and_by_the_comma
         }
     }
     let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.code() == Some(1) && told.contains("/nonexistent"),
-        "only the cluster is missing: {told}"
+        output.status.code() == Some(1) && printed.contains("/nonexistent"),
+        "only the cluster is missing: {printed}"
     );
 
     let both = json!({ "consul": { "tokenSecret": "token", "authMethod": "cluster" } });
@@ -265,8 +265,8 @@ impl Installed {
         let mut command = program_of(&self.world, &pod, "hook.json");
         let output = spawn_blocking(move || command.output().unwrap()).await.unwrap();
         end_job(&jobs, &name, output.status.success()).await;
-        let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        (uninstalling.await.unwrap(), told)
+        let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        (uninstalling.await.unwrap(), printed)
     }
 }
 
@@ -282,9 +282,9 @@ async fn installed_upgraded_and_uninstalled_the_chart_leaves_nothing_behind() {
     assert_eq!(world.composites().get("mine").await.unwrap().metadata.uid, uid);
     world.agrees(&ns).await;
 
-    let (uninstalled, told) = installed.uninstall().await;
-    assert_eq!(uninstalled, Ok(()), "{told}");
-    assert!(told.contains("its keys are removed from Consul"), "{told}");
+    let (uninstalled, printed) = installed.uninstall().await;
+    assert_eq!(uninstalled, Ok(()), "{printed}");
+    assert!(printed.contains("its keys are removed from Consul"), "{printed}");
     let world = &installed.world;
     assert!(world.composites().get_opt("mine").await.unwrap().is_none());
     assert!(world.structure(&ns).await.is_empty());
@@ -308,8 +308,11 @@ async fn an_uninstall_whose_hook_can_not_reach_consul_fails_and_the_composite_ca
         .helm
         .upgrade(&chart(), RELEASE, &ns, &json!({ "consul": { "url": "http://127.0.0.1:1" } }))
         .unwrap();
-    let (uninstalled, told) = installed.uninstall().await;
-    assert!(uninstalled.is_err() && told.contains("can't be removed from Consul"), "{uninstalled:?} {told}");
+    let (uninstalled, printed) = installed.uninstall().await;
+    assert!(
+        uninstalled.is_err() && printed.contains("can't be removed from Consul"),
+        "{uninstalled:?} {printed}"
+    );
     let world = &installed.world;
     assert!(world.composites().get_opt("mine").await.unwrap().is_some());
     let mut command = setpoint();

@@ -124,8 +124,8 @@ async fn a_leader_that_was_stopped_past_its_lease_writes_nothing_when_it_goes_on
     assert_eq!(map.annotations()[TRANSITIONS_ANNOTATION], term);
 
     one.process.resume();
-    let told = async || one.process.log().contains("does not lead any more").then_some(());
-    one.process.until_within(LIMIT, "it notices", told).await;
+    let printed = async || one.process.log().contains("does not lead any more").then_some(());
+    one.process.until_within(LIMIT, "it notices", printed).await;
     for number in 15..20 {
         world.consul.delete(&role(number)).await.unwrap();
     }

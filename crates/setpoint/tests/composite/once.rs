@@ -17,9 +17,12 @@ async fn once_ends_when_all_is_done_and_fails_with_the_reason_when_something_is_
         tokio::task::spawn_blocking(move || command.output().unwrap())
     };
     let refused = run("http://127.0.0.1:1", "--once=8s").await.unwrap();
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(1), "{told}");
-    assert!(told.contains(&format!("{ns}: ")) && told.contains("not every Composite is ready"), "{told}");
+    let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains(&format!("{ns}: ")) && printed.contains("not every Composite is ready"),
+        "{printed}"
+    );
 
     let done = run(&world.consul.url(), "--once").await.unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

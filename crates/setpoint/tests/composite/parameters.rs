@@ -10,15 +10,15 @@ fn run(args: &[&str], variables: &[(&str, &str)]) -> Output {
     setpoint().arg("run").args(args).envs(variables.iter().copied()).output().unwrap()
 }
 
-fn told(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Arguments, variables, and what is told of them.
+/// Arguments, variables, and what is printed of them.
 type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
 
 #[test]
-fn what_is_wrong_with_a_parameter_is_told_before_anything_is_done() {
+fn what_is_wrong_with_a_parameter_is_reported_before_anything_is_done() {
     let folder = Workdir::new("parameters");
     let write = |name: &str, text: &str| folder.write(name, text).display().to_string();
     let unknown = write("unknown.toml", "check-intervall = 3\n");
@@ -41,8 +41,8 @@ fn what_is_wrong_with_a_parameter_is_told_before_anything_is_done() {
     ];
     for (args, variables, why) in cases {
         let output = run(args, variables);
-        assert_eq!(output.status.code(), Some(64), "{args:?}: {}", told(&output));
-        assert!(told(&output).contains(why), "{args:?}: {}", told(&output));
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {}", stderr_of(&output));
+        assert!(stderr_of(&output).contains(why), "{args:?}: {}", stderr_of(&output));
     }
 }
 
@@ -51,8 +51,8 @@ fn a_flag_stands_above_a_variable_and_a_variable_above_the_file() {
     let folder = Workdir::new("parameters");
     let file = folder.write("operator.toml", "cloud-provider = \"File\"\n").display().to_string();
     let provider = |args: &[&str], variables: &[(&str, &str)]| {
-        let told = told(&run(args, variables));
-        ["Flag", "Variable", "File"].into_iter().find(|name| told.contains(&format!("`{name}` is no")))
+        let text = stderr_of(&run(args, variables));
+        ["Flag", "Variable", "File"].into_iter().find(|name| text.contains(&format!("`{name}` is no")))
     };
     let variable = [("CLOUD_PROVIDER", "Variable")];
     assert_eq!(provider(&["--config", &file, "--cloud-provider", "Flag"], &variable), Some("Flag"));
@@ -65,9 +65,9 @@ fn without_a_cluster_it_says_what_to_do() {
     let output = run(&["--kubeconfig", "/nonexistent"], &[]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        told(&output).contains("hint: name a configuration with `--kubeconfig FILE`"),
+        stderr_of(&output).contains("hint: name a configuration with `--kubeconfig FILE`"),
         "{}",
-        told(&output)
+        stderr_of(&output)
     );
 }
 
@@ -77,5 +77,5 @@ fn a_token_is_never_shown() {
     let help = setpoint().args(["run", "--help"]).env("CONSUL_HTTP_TOKEN", secret).output().unwrap();
     assert!(help.status.success() && !String::from_utf8_lossy(&help.stdout).contains(secret));
     let output = run(&["-vv", "--kubeconfig", "/nonexistent"], &[("CONSUL_HTTP_TOKEN", secret)]);
-    assert!(!told(&output).contains(secret));
+    assert!(!stderr_of(&output).contains(secret));
 }

@@ -34,8 +34,8 @@ async fn a_composite_that_is_being_deleted_goes_with_its_keys() {
     abandoned(&world).await;
     world.composites().delete("composite", &DeleteParams::default()).await.unwrap();
     assert!(world.composites().get_opt("composite").await.unwrap().is_some(), "nobody lets it go");
-    let (code, told) = release(&world, &world.consul.url(), &[]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = release(&world, &world.consul.url(), &[]);
+    assert_eq!(code, Some(0), "{printed}");
     assert!(world.composites().get_opt("composite").await.unwrap().is_none());
     assert!(world.structure(world.name()).await.is_empty());
 }
@@ -44,13 +44,13 @@ async fn a_composite_that_is_being_deleted_goes_with_its_keys() {
 async fn a_composite_that_stays_keeps_its_keys_and_can_be_deleted() {
     let world = need!(World::new().await);
     abandoned(&world).await;
-    let (code, told) = release(&world, &world.consul.url(), &[]);
-    assert!(code == Some(0) && told.contains("left in Consul"), "{told}");
+    let (code, printed) = release(&world, &world.consul.url(), &[]);
+    assert!(code == Some(0) && printed.contains("left in Consul"), "{printed}");
     let composite = world.composites().get("composite").await.unwrap();
     assert!(composite.finalizers().is_empty());
     assert_eq!(world.structure(world.name()).await.len(), 1);
-    let (code, told) = release(&world, &world.consul.url(), &[]);
-    assert!(code == Some(0) && told.contains("nothing holds it"), "{told}");
+    let (code, printed) = release(&world, &world.consul.url(), &[]);
+    assert!(code == Some(0) && printed.contains("nothing holds it"), "{printed}");
 }
 
 #[tokio::test]
@@ -59,13 +59,13 @@ async fn without_consul_it_waits_unless_its_keys_may_stay() {
     abandoned(&world).await;
     world.composites().delete("composite", &DeleteParams::default()).await.unwrap();
     let nowhere = "http://127.0.0.1:1";
-    let (code, told) = release(&world, nowhere, &[]);
-    assert!(code == Some(1) && told.contains("--leave-keys"), "{told}");
+    let (code, printed) = release(&world, nowhere, &[]);
+    assert!(code == Some(1) && printed.contains("--leave-keys"), "{printed}");
     assert!(world.composites().get_opt("composite").await.unwrap().is_some());
     let patch = Patch::Merge(json!({ "metadata": { "annotations": { RELEASE_ANNOTATION: "true" } } }));
     world.composites().patch("composite", &PatchParams::default(), &patch).await.unwrap();
-    let (code, told) = release(&world, nowhere, &[]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = release(&world, nowhere, &[]);
+    assert_eq!(code, Some(0), "{printed}");
     assert!(world.composites().get_opt("composite").await.unwrap().is_none());
     assert_eq!(world.structure(world.name()).await.len(), 1);
 }
@@ -81,8 +81,8 @@ async fn keys_that_are_left_on_purpose_are_claimed_by_nobody_any_more() {
     };
     assert_eq!(claims().await, 1);
     world.composites().delete("composite", &DeleteParams::default()).await.unwrap();
-    let (code, told) = release(&world, &world.consul.url(), &["--leave-keys"]);
-    assert!(code == Some(0) && told.contains("nobody's now"), "{told}");
+    let (code, printed) = release(&world, &world.consul.url(), &["--leave-keys"]);
+    assert!(code == Some(0) && printed.contains("nobody's now"), "{printed}");
     assert!(world.composites().get_opt("composite").await.unwrap().is_none());
     assert_eq!((world.structure(world.name()).await.len(), claims().await), (1, 0));
 }
@@ -92,7 +92,7 @@ async fn keys_may_be_left_also_where_consul_is_away() {
     let world = need!(World::new().await);
     abandoned(&world).await;
     world.composites().delete("composite", &DeleteParams::default()).await.unwrap();
-    let (code, told) = release(&world, "http://127.0.0.1:1", &["--leave-keys"]);
-    assert!(code == Some(0) && told.contains("left in Consul"), "{told}");
+    let (code, printed) = release(&world, "http://127.0.0.1:1", &["--leave-keys"]);
+    assert!(code == Some(0) && printed.contains("left in Consul"), "{printed}");
     assert!(world.composites().get_opt("composite").await.unwrap().is_none());
 }

@@ -11,8 +11,8 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use setpoint_composite::api::{Composite, ConditionType, condition, crd};
 use setpoint_composite::publish::{INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, payload_of};
-use setpoint_composite::structure::{prefix, transform};
 use setpoint_consul::{self as consul, Read};
+use setpoint_structure::{prefix, transform};
 use setpoint_testutils::kubernetes::{History, TestNamespace};
 use setpoint_testutils::{Consul, Kubernetes, Missing, Port, Process, Workdir, wait};
 
@@ -75,8 +75,20 @@ impl World {
 
     /// Starts an operator that uses another Consul than most tests.
     pub(crate) fn operate_on(&self, consul: &Consul, instance: &str, more: &[&str]) -> Operator {
+        self.operate_with(consul, instance, more, &[])
+    }
+
+    /// Starts an operator with variables in its environment.
+    pub(crate) fn operate_with(
+        &self,
+        consul: &Consul,
+        instance: &str,
+        more: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Operator {
         let port = Port::lease();
         let mut command = setpoint();
+        command.envs(variables.iter().copied());
         command.arg("run").arg("--kubeconfig").arg(self.namespace.kubernetes().kubeconfig_file());
         command.args(["--consul-url", &consul.url(), "--listen", &port.address().to_string()]);
         command.args(["--instance", instance, "--lease-namespace", self.name()]);

@@ -137,7 +137,7 @@ async fn what_others_declare_stays_also_with_one_operator_in_each_namespace() {
 
 /// The index of the last change of each key of a structure.
 async fn indices(world: &World, id: &str) -> BTreeMap<String, u64> {
-    let prefix = setpoint_composite::structure::prefix(id);
+    let prefix = setpoint_structure::prefix(id);
     let listed = world.consul_client().list(&prefix, consul::Read::Consistent).await.unwrap();
     listed.entries.into_iter().map(|entry| (entry.key, entry.modify_index)).collect()
 }
@@ -159,7 +159,7 @@ async fn disagree(one: &World, other: &World, running: &[&Running]) {
     for name in [format!("{first}/composite"), format!("{second}/composite")] {
         assert!(refused.message.contains(&name), "{}", refused.message);
     }
-    other.told("KeyConflict").await;
+    other.event("KeyConflict").await;
     let metric = format!("setpoint_composite_key_conflicts{{namespace=\"{second}\"}} 2");
     let counted = async || running.iter().any(|one| one.metrics.text().contains(&metric)).then_some(());
     wait::until("the metric", LIMIT, counted).await;

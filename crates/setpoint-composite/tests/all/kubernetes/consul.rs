@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use setpoint_composite::api::ConditionType;
 use setpoint_composite::publish::payload_of;
 use setpoint_consul::{self as consul, Auth, Secret};
-use setpoint_testutils::{Acl, Consul, Proxy, need, wait};
+use setpoint_testutils::{Acl, Consul, need, wait};
 
-use super::world::{LIMIT, NAME, ORDERED, Running, World, fast, sees};
+use super::world::{LIMIT, NAME, ORDERED, Running, World, asked_again, before_consul, fast};
 
 fn client(consul: &Consul, auth: Auth) -> consul::Client {
     consul::Client::new(consul::Settings { auth, ..consul::Settings::new(consul.url()) }).unwrap()
@@ -72,13 +72,12 @@ async fn denied_and_filtered_is_not_empty() {
     let consul = need!(Consul::start(Acl::On).await);
     let all = "key_prefix \"\" { policy = \"write\" }";
     let token = consul.token_with("operator", all).await.unwrap();
+    let (proxy, url) = before_consul(&consul).await;
     let auth = Auth::Token(Secret::new(token));
+    let client = consul::Client::new(consul::Settings { auth, ..consul::Settings::new(url) }).unwrap();
     let mut settings = world.settings();
     settings.wait_time = Duration::from_secs(1);
-    let proxy = Proxy::start(consul.url().trim_start_matches("http://").parse().unwrap()).await;
-    let through = consul::Settings { auth, ..consul::Settings::new(format!("http://{}", proxy.address())) };
-    let through = consul::Client::new(through).unwrap();
-    let _running = Running::start(world.client.clone(), through, settings);
+    let _running = Running::start(world.client.clone(), client, settings);
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
     consul.put(&role(&world, "one"), "satellite").await.unwrap();
     consul.put(&role(&world, "two"), "satellite").await.unwrap();
@@ -97,8 +96,8 @@ async fn denied_and_filtered_is_not_empty() {
 
     consul.set_policy("operator", "key_prefix \"\" { policy = \"deny\" }").await.unwrap();
     consul.delete(&role(&world, "two")).await.unwrap();
-    world.told("ConsulFiltered").await;
-    sees(&proxy, world.name()).await;
+    world.event("ConsulFiltered").await;
+    asked_again(&proxy, &format!("composite/{}/", world.name()), 3).await;
     assert!(payload_of(&world.config_map().await.unwrap()).unwrap().contains("two"), "denied is not empty");
 
     consul.set_policy("operator", all).await.unwrap();
@@ -179,8 +178,8 @@ async fn a_consul_that_gives_no_answer_is_asked_with_pauses() {
     let nobody = consul::Client::new(consul::Settings::new("http://127.0.0.1:1")).unwrap();
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
     let running = Running::start(world.client.clone(), nobody, world.settings());
-    let told = world.condition("composite", ConditionType::Synced, "False", "ConsulUnavailable").await;
-    assert!(told.message.contains("refused"), "it says why: {}", told.message);
+    let reported = world.condition("composite", ConditionType::Synced, "False", "ConsulUnavailable").await;
+    assert!(reported.message.contains("refused"), "it says why: {}", reported.message);
     let failed = || -> u32 {
         let text = running.metrics.text();
         let line = format!(

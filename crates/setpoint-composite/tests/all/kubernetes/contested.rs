@@ -9,9 +9,9 @@ use serde_json::json;
 use setpoint_composite::api::ConditionType;
 use setpoint_composite::settings::{Namespaces, Settings};
 use setpoint_consul as consul;
-use setpoint_testutils::{Acl, Consul, Proxy, need, wait};
+use setpoint_testutils::{Acl, Consul, need, wait};
 
-use super::world::{LIMIT, Running, World, looks, rests};
+use super::world::{LIMIT, Running, World, before_consul, looks, rests};
 
 fn defaults(world: &World) -> Settings {
     Settings { namespaces: Namespaces::Only([world.name().to_owned()].into()), ..Settings::default() }
@@ -20,12 +20,12 @@ fn defaults(world: &World) -> Settings {
 /// Waits until a metric of the namespace has a value.
 async fn counted(world: &World, running: &Running, metric: &str, value: u64) {
     let line = format!("setpoint_composite_{metric}{{namespace=\"{}\"}} {value}", world.name());
-    let told = async || running.metrics.text().contains(&line).then_some(());
-    wait::until(&line, LIMIT, told).await;
+    let reported = async || running.metrics.text().contains(&line).then_some(());
+    wait::until(&line, LIMIT, reported).await;
 }
 
 #[tokio::test]
-async fn keys_that_something_keeps_changing_are_put_back_less_and_less_often_and_that_is_said() {
+async fn keys_that_something_keeps_changing_are_put_back_less_and_less_often_and_that_is_reported() {
     let world = need!(World::new().await);
     let ns = world.name();
     let running = world.operate_with(defaults(&world));
@@ -40,17 +40,17 @@ async fn keys_that_something_keeps_changing_are_put_back_less_and_less_often_and
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    let told = async {
-        let told = world.condition("composite", ConditionType::Synced, "False", "Contested").await;
+    let reported = async {
+        let reported = world.condition("composite", ConditionType::Synced, "False", "Contested").await;
         for part in [key.as_str(), "`satellite`", "`baseline`", &format!("{ns}/composite")] {
-            assert!(told.message.contains(part), "{part} is not in {}", told.message);
+            assert!(reported.message.contains(part), "{part} is not in {}", reported.message);
         }
-        world.told("Contested").await;
+        world.event("Contested").await;
         counted(&world, &running, "keys_contested", 1).await;
     };
     tokio::select! {
         () = fighting => {}
-        () = told => {}
+        () = reported => {}
     }
     // Left alone, it is put back, and says so.
     world.condition("composite", ConditionType::Synced, "True", "Written").await;
@@ -59,7 +59,7 @@ async fn keys_that_something_keeps_changing_are_put_back_less_and_less_often_and
 }
 
 #[tokio::test]
-async fn a_status_that_something_keeps_changing_is_written_less_and_less_often_and_that_is_said() {
+async fn a_status_that_something_keeps_changing_is_written_less_and_less_often_and_that_is_reported() {
     let world = need!(World::new().await);
     let running = world.operate_with(defaults(&world));
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
@@ -75,13 +75,13 @@ async fn a_status_that_something_keeps_changing_is_written_less_and_less_often_a
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    let told = async {
-        world.told("StatusContested").await;
+    let reported = async {
+        world.event("StatusContested").await;
         counted(&world, &running, "status_contested", 1).await;
     };
     tokio::select! {
         () = fighting => {}
-        () = told => {}
+        () = reported => {}
     }
     counted(&world, &running, "status_contested", 0).await;
     world.settled("composite").await;
@@ -91,9 +91,8 @@ async fn a_status_that_something_keeps_changing_is_written_less_and_less_often_a
 async fn own_writes_cause_no_further_look_at_consul() {
     let world = need!(World::new().await);
     let consul = need!(Consul::start(Acl::Off).await);
-    let proxy = Proxy::start(consul.url().trim_start_matches("http://").parse().unwrap()).await;
-    let settings = consul::Settings::new(format!("http://{}", proxy.address()));
-    let client = consul::Client::new(settings).unwrap();
+    let (proxy, url) = before_consul(&consul).await;
+    let client = consul::Client::new(consul::Settings::new(url)).unwrap();
     let _running = Running::start(world.client.clone(), client, defaults(&world));
     let ns = world.name();
     world.declare("composite", json!({ "originNamespace": ns })).await;
@@ -104,8 +103,8 @@ async fn own_writes_cause_no_further_look_at_consul() {
         consul.put(&format!("composite/{ns}/structure/z-{round}/compositeRole"), "satellite").await.unwrap();
         let satellites: Vec<_> = (0..=round).map(|round| json!({ "origin": format!("z-{round}") })).collect();
         world.publishes(json!({ "baseline": { "origin": ns }, "satellites": satellites })).await;
-        // Longer than a status is left alone that something else has changed.
-        tokio::time::sleep(Duration::from_secs(7)).await;
     }
+    // Longer than a status is left alone that something else has changed: that nothing is done can't be waited for.
+    tokio::time::sleep(Duration::from_secs(7)).await;
     assert_eq!(looks(&proxy) - before, 0, "what others write to Consul takes no look at our own keys");
 }

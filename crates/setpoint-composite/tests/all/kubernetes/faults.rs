@@ -111,12 +111,12 @@ async fn a_composite_that_can_not_be_read_holds_up_no_other() {
     let published = async || maps.get_opt(NAME).await.ok()?.map(drop);
     wait::until("the ConfigMap", LIMIT, published).await;
     let events: kube::Api<k8s_openapi::api::events::v1::Event> = kube::Api::namespaced(client.clone(), ns);
-    let told = async || {
+    let reported = async || {
         let all = events.list(&kube::api::ListParams::default()).await.ok()?;
         let found = all.items.into_iter().find(|event| event.reason.as_deref() == Some("Unreadable"))?;
         found.regarding?.name
     };
-    assert_eq!(wait::until("the Event", LIMIT, told).await, "broken");
+    assert_eq!(wait::until("the Event", LIMIT, reported).await, "broken");
 }
 
 #[tokio::test]

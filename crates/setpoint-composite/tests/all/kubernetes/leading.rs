@@ -83,11 +83,11 @@ async fn of_two_instances_one_works_and_the_other_takes_over_at_once_when_it_end
     let transitions = led_by(&world, "two").await;
     let stamp = transitions.to_string();
     world.until("the new leader's stamp", |map| map.annotations()[TRANSITIONS_ANNOTATION] == stamp).await;
-    let told = async || {
+    let reported = async || {
         let status = world.composites().get("composite").await.ok()?.status?;
         (status.lease_transitions == Some(transitions)).then_some(())
     };
-    wait::until("the status to carry it too", LIMIT, told).await;
+    wait::until("the status to carry it too", LIMIT, reported).await;
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
     world
         .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
@@ -134,7 +134,7 @@ async fn a_leader_that_is_cut_off_stops_by_itself_before_another_starts() {
 }
 
 #[tokio::test]
-async fn a_new_leader_marks_the_config_map_before_it_has_heard_of_consul() {
+async fn a_new_leader_marks_the_config_map_before_consul_has_answered() {
     let world = need!(World::new().await);
     let one = world.operate_with(elected(&world, "one", LONG));
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
@@ -255,9 +255,9 @@ async fn two_releases_in_one_namespace_do_not_fight() {
     let before = world.history.versions(NAME).await.len();
     let began = std::time::Instant::now();
     let _two = world.operate_with(release(&world, "two", CloudProvider::Gke));
-    let told = world.condition("composite", ConditionType::Published, "False", "Contested").await;
-    assert!(told.message.contains("keeps changing"), "{}", told.message);
-    world.told("Contested").await;
+    let reported = world.condition("composite", ConditionType::Published, "False", "Contested").await;
+    assert!(reported.message.contains("keeps changing"), "{}", reported.message);
+    world.event("Contested").await;
     // Long enough for hundreds of writes, of which there were 790 in 15 s.
     let repaired = async || (began.elapsed() > Duration::from_secs(15)).then_some(());
     wait::until("15 s", LIMIT, repaired).await;

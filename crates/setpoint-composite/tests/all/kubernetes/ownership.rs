@@ -33,7 +33,7 @@ async fn should_skip_a_config_map_that_another_operator_manages() {
     world.condition("composite", ConditionType::Synced, "True", "Written").await;
     let condition = world.condition("composite", ConditionType::Published, "False", "NotOwned").await;
     assert!(condition.message.contains("`other`"), "{}", condition.message);
-    world.told("NotOwned").await;
+    world.event("NotOwned").await;
     running.stop().await;
     let map = world.config_map().await.unwrap();
     assert_eq!(map.data.unwrap()["data"], "theirs");
@@ -72,7 +72,7 @@ async fn losing_the_label_stops_at_once_and_regaining_it_resumes() {
         .await;
     assert!(handed_over.data.unwrap()["data"].contains(ns), "what was published stays");
     let owned = format!("setpoint_composite_config_map_owned{{namespace=\"{ns}\"}} 0");
-    wait::until("the metrics to tell it", LIMIT, async || {
+    wait::until("the metrics to show it", LIMIT, async || {
         running.metrics.text().contains(&owned).then_some(())
     })
     .await;

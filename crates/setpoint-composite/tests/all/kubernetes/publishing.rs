@@ -126,7 +126,7 @@ async fn the_payload_is_compact_and_stays_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn a_bad_entry_is_left_out_and_told_and_the_rest_goes_on() {
+async fn a_bad_entry_is_left_out_and_reported_and_the_rest_goes_on() {
     let world = need!(World::new().await);
     let ns = world.name();
     let _running = world.operate();
@@ -143,7 +143,7 @@ async fn a_bad_entry_is_left_out_and_told_and_the_rest_goes_on() {
             json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-good") }] }),
         )
         .await;
-    let note = world.told("EntriesNotUsed").await;
+    let note = world.event("EntriesNotUsed").await;
     assert!(note.contains(&format!("{ns}-bad")), "{note}");
     let issues = async || {
         world.composites().get("composite").await.ok()?.status.filter(|status| !status.issues.is_empty())
@@ -166,7 +166,7 @@ async fn an_ambiguous_group_keeps_what_was_published() {
         .put(&format!("composite/{ns}/structure/{ns}-rival/compositeRole"), "baseline")
         .await
         .unwrap();
-    world.told("EntriesNotUsed").await;
+    world.event("EntriesNotUsed").await;
     assert_eq!(world.config_map().await.unwrap().data, published.data);
     // Also by a run that has nothing but the ConfigMap to go by.
     running.stop().await;

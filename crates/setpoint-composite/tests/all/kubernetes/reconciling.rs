@@ -11,12 +11,12 @@ use setpoint_composite::settings::Settings;
 use setpoint_consul as consul;
 use setpoint_testutils::{Proxy, need, wait};
 
-use super::world::{LIMIT, Running, World, rests};
+use super::world::{LIMIT, Log, Running, World, before_consul, rests};
 
 /// An operator that reaches Consul through a proxy.
 async fn behind_a_proxy(world: &World) -> (Proxy, Running) {
-    let proxy = Proxy::start(world.consul.url().trim_start_matches("http://").parse().unwrap()).await;
-    let consul = consul::Client::new(consul::Settings::new(format!("http://{}", proxy.address()))).unwrap();
+    let (proxy, url) = before_consul(world.consul).await;
+    let consul = consul::Client::new(consul::Settings::new(url)).unwrap();
     let running = Running::start(world.client.clone(), consul, world.settings());
     (proxy, running)
 }
@@ -44,9 +44,9 @@ async fn a_composite_is_written_published_and_reported() {
     assert_eq!(map.annotations()["setpoint.dev/schema-version"], "1");
     assert!(composite.finalizers().contains(&FINALIZER.to_owned()));
     for reason in ["Valid", "Written", "Applied"] {
-        world.told(reason).await;
+        world.event(reason).await;
     }
-    wait::until("the metrics to tell it", LIMIT, async || {
+    wait::until("the metrics to show it", LIMIT, async || {
         let text = running.metrics.text();
         let line = format!("setpoint_composite_applied_index{{namespace=\"{ns}\"}} {}", published.index);
         text.contains(&line).then_some(())
@@ -205,16 +205,23 @@ async fn a_deletion_waits_for_consul_and_an_annotation_releases_it() {
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
     proxy.cut();
+    let log = Log::default();
+    let logged = log.collect();
     world.delete("composite").await;
     let waiting = world.condition("composite", ConditionType::Synced, "False", "DeletionWaits").await;
     assert!(waiting.message.contains(RELEASE_ANNOTATION), "{}", waiting.message);
-    world.told("DeletionWaits").await;
+    world.event("DeletionWaits").await;
+    let line = log.line_with("removing the keys from Consul failed").await;
+    for part in ["WARN", &format!("namespace=\"{ns}\""), "composite=\"composite\"", "tried again in"] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    drop(logged);
 
     let patch = Patch::Merge(json!({ "metadata": { "annotations": { RELEASE_ANNOTATION: "true" } } }));
     world.composites().patch("composite", &PatchParams::default(), &patch).await.unwrap();
     world.gone("composite").await;
     assert_eq!(world.structure(ns).await.len(), 1, "the keys are left behind");
-    world.told("KeysLeft").await;
+    world.event("KeysLeft").await;
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ async fn with_the_rights_of_the_manifests_everything_works() {
     let running = Running::start(account(&world, "operator").await, world.consul_client(), settings);
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
-    world.told("Applied").await;
+    world.event("Applied").await;
     // A conflict, a repair, a hand-over and back.
     world.patch_map(json!({ "data": { "data": "theirs" } })).await;
     world.publishes(json!({ "baseline": { "origin": ns } })).await;
@@ -89,7 +89,7 @@ async fn after_ten_refused_writes_the_condition_says_so_and_retries_go_on() {
     world.condition("composite", ConditionType::Synced, "True", "Written").await;
     let condition = world.condition("composite", ConditionType::Published, "False", "ApplyFailed").await;
     assert!(condition.message.contains("forbidden"), "{}", condition.message);
-    assert!(world.told("ApplyRetried").await.contains("forbidden"));
+    assert!(world.event("ApplyRetried").await.contains("forbidden"));
     assert!(running.metrics.text().contains(&format!("writes_total{{namespace=\"{ns}\",result=\"error\"}}")));
 
     let roles: Api<Role> = Api::namespaced(world.client.clone(), ns);

@@ -1,7 +1,8 @@
 //! A namespace with an operator at work in it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -100,15 +101,54 @@ pub(crate) async fn rests(consul: &Proxy, quiet: Duration) {
     wait::until("it to rest", LIMIT, rests).await;
 }
 
-/// Waits until the operator, through a proxy before Consul, has seen a structure as it is now: it asks again once it has dealt with
-/// an answer, and a question that is under way may still be answered with what was there before.
-pub(crate) async fn sees(consul: &Proxy, id: &str) {
-    // With the claims, which are beside the structure.
-    let list = format!("/v1/kv/composite/{id}/?recurse&index=");
-    let asked = || consul.requests().iter().filter(|request| request.contains(&list)).count();
-    let before = asked();
-    let again = async || (asked() >= before + 2).then_some(());
-    wait::until("the structure to be asked for again", LIMIT, again).await;
+/// A proxy before a Consul, and where it is.
+pub(crate) async fn before_consul(consul: &Consul) -> (Proxy, String) {
+    let proxy = Proxy::start(consul.url().trim_start_matches("http://").parse().unwrap()).await;
+    let url = format!("http://{}", proxy.address());
+    (proxy, url)
+}
+
+/// Waits until Consul has been asked so many times more, through a proxy, for what is below a prefix. Whoever asks once more has
+/// taken in the answer before.
+pub(crate) async fn asked_again(consul: &Proxy, prefix: &str, times: usize) {
+    let start = format!("/v1/kv/{prefix}");
+    let count = || consul.requests().iter().filter(|request| request.contains(&start)).count();
+    let before = count();
+    let asked = async || (count() >= before + times).then_some(());
+    wait::until(&format!("{prefix} to be asked for {times} times"), LIMIT, asked).await;
+}
+
+/// What is logged on this thread: tests run all their tasks on one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Collects what is logged until the guard is dropped.
+    pub(crate) fn collect(&self) -> tracing::subscriber::DefaultGuard {
+        let log = self.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || log.clone()).finish();
+        tracing::subscriber::set_default(subscriber)
+    }
+
+    /// Waits for a line that contains a text.
+    pub(crate) async fn line_with(&self, text: &str) -> String {
+        let logged = async || {
+            let all = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+            all.lines().find(|line| line.contains(text)).map(str::to_owned)
+        };
+        wait::until(&format!("{text:?} to be logged"), LIMIT, logged).await
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Makes the resource known to an API server.
@@ -300,7 +340,7 @@ impl World {
 
     /// The structure in Consul, with keys from the namespace on.
     pub(crate) async fn structure(&self, id: &str) -> BTreeMap<String, String> {
-        let prefix = setpoint_composite::structure::prefix(id);
+        let prefix = setpoint_structure::prefix(id);
         let all = self.keys(&prefix).await;
         all.into_iter().map(|(key, value)| (key.strip_prefix(&prefix).unwrap().to_owned(), value)).collect()
     }
@@ -316,8 +356,8 @@ impl World {
         found.await.unwrap_or_else(|| panic!("the structure never was {expected:?}, but {last:?}"));
     }
 
-    /// What the namespace's Events say: their reasons.
-    pub(crate) async fn told(&self, reason: &str) -> String {
+    /// Waits for an Event with a reason; returns its note.
+    pub(crate) async fn event(&self, reason: &str) -> String {
         let events: Api<k8s_openapi::api::events::v1::Event> =
             Api::namespaced(self.client.clone(), self.name());
         wait::until(&format!("an Event {reason}"), LIMIT, async || {

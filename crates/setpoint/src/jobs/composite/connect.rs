@@ -11,12 +11,12 @@ use setpoint_kube::Limits;
 use setpoint_kube::client::Clients;
 
 use super::error::Error;
-use super::parameters::Time;
 use crate::error::CliError;
+use crate::service::parameters::Time;
 
 /// Where a pod finds the token of its service account.
 const SERVICE_ACCOUNT_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-/// Where Consul is if nobody says where.
+/// Where Consul is by default.
 const CONSUL_URL: &str = "http://localhost:8500";
 /// The variable with a token. There is no flag for it: others can read the arguments of a process.
 const CONSUL_TOKEN: &str = "CONSUL_HTTP_TOKEN";
@@ -151,8 +151,8 @@ fn has_home_or_kubeconfig() -> bool {
     ["KUBECONFIG", "HOME"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// Says which cryptography is used, once.
+/// Chooses the cryptography, once.
 fn install_tls() {
-    // It is as good if it was said already.
+    // It may have been chosen already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 }

@@ -105,7 +105,7 @@ impl Reportable for Error {
     }
 }
 
-/// Which Composites are not ready, in words.
+/// The message about Composites that are not ready.
 fn not_ready(open: Option<&[String]>) -> String {
     match open {
         None => "this instance did not get as far as knowing which Composites there are: does another lead?"

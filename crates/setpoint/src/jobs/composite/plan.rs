@@ -10,14 +10,14 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, Client, ResourceExt};
 use setpoint_composite::api::Composite;
-use setpoint_composite::declare::{
-    Claimant, Conflict, Declaration, Resolution, after, data_changes, ownable, owned_before, resolve, to_read,
-};
 use setpoint_composite::operator::{declaration, sort_composites};
 use setpoint_composite::publish::{Ownership, ownership, payload_of};
-use setpoint_composite::structure::{prefix, transform};
 use setpoint_consul::{self as consul, Read};
 use setpoint_plan::{Action, Left, Plan, PlannedOperation, Standing};
+use setpoint_structure::declare::{
+    Claimant, Conflict, Declaration, Resolution, after, data_changes, ownable, owned_before, resolve, to_read,
+};
+use setpoint_structure::{prefix, transform};
 
 use super::error::Error;
 use super::render::read;

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use setpoint_composite::settings::CloudProvider;
-use setpoint_composite::structure::{Entry, Key, Payload, prefix, transform};
 use setpoint_consul as consul;
+use setpoint_structure::{Entry, Key, Payload, prefix, transform};
 
 use super::error::Error;
 use super::structure::{IssueView, warn};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 
-/// What `--detailed-exitcode` says of a structure with issues.
+/// The exit code of `--detailed-exitcode` for a structure with issues.
 const ISSUES: u8 = 2;
 
 /// Arguments of `setpoint composite render`.

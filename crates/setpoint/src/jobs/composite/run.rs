@@ -13,13 +13,14 @@ use tokio_util::sync::CancellationToken;
 use super::connect::{ConsulArgs, KubernetesArgs};
 use super::election::ElectionArgs;
 use super::error::Error;
-use super::parameters::{self, Time, time};
+use super::parameters;
 use crate::error::CliError;
 use crate::report::Report;
-use crate::service::endpoints::Endpoints;
-use crate::service::{Signals, log_to_stderr, runtime, take_small_pages};
+use crate::service::lifecycle::Service;
+use crate::service::parameters::{Time, overlay, time};
+use crate::service::{Signals, log_to_stderr, runtime};
 
-/// Where the endpoints are served if nobody says where.
+/// Where the endpoints are served by default.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
 
 /// Arguments of `setpoint composite run`.
@@ -170,17 +171,16 @@ pub(crate) fn run(args: &RunArgs, report: Report) -> Result<u8, CliError> {
             let why = format!("there is no parameter `{unknown}`");
             return Err(Error::SettingsFile { path: path.clone(), why }.into());
         }
-        parameters = parameters::overlay(&parameters, &file)?;
+        parameters = overlay(&parameters, &file).map_err(|error| Error::Setting(error.to_string()))?;
     }
-    // What is wrong with the parameters is told before anything is connected to.
+    // What is wrong with the parameters is reported before anything is connected to.
     parameters.settings("default")?;
     let level = std::env::var("LOG_LEVEL").ok().and_then(|level| level.parse().ok());
     log_to_stderr(report, level, &[]);
-    take_small_pages();
-    runtime()?.block_on(operate(parameters, args.once))
+    runtime()?.block_on(operate(parameters, args.once, report))
 }
 
-async fn operate(parameters: Parameters, once: Option<Time>) -> Result<u8, CliError> {
+async fn operate(parameters: Parameters, once: Option<Time>, report: Report) -> Result<u8, CliError> {
     let consul = parameters.consul.clone().client()?;
     let (kubernetes, home) = parameters.kubernetes.clients().await?;
     let mut settings = parameters.settings(&home)?;
@@ -192,9 +192,9 @@ async fn operate(parameters: Parameters, once: Option<Time>) -> Result<u8, CliEr
     tracing::info!(instance = settings.instance, namespaces = ?settings.namespaces, "the operator starts");
     let operator =
         Operator::new(kubernetes, consul, settings).map_err(|error| Error::Setting(error.to_string()))?;
-    let summary = operator.summary();
-    let endpoints = Endpoints::serve(parameters.listen.unwrap_or(LISTEN), operator.observed())?;
-    tracing::info!(address = %endpoints.address(), "the endpoints are served");
+    let (summary, changes) = (operator.summary(), operator.health().subscribe());
+    let listen = Some(parameters.listen.unwrap_or(LISTEN));
+    let mut service = Service::start(listen, operator.observed(), report, || 0)?;
     let cancel = CancellationToken::new();
     let mut operating = std::pin::pin!(operator.run(cancel.clone()));
     let all_ready = async {
@@ -204,13 +204,14 @@ async fn operate(parameters: Parameters, once: Option<Time>) -> Result<u8, CliEr
             Err(_) => Err(Error::NotReady(summary.open())),
         }
     };
-    let mut ready = Ok(());
-    tokio::select! {
-        () = &mut operating => {}
-        () = signals.next() => {}
-        done = all_ready => ready = done,
-    }
+    let ready = tokio::select! {
+        () = &mut operating => Ok(()),
+        () = signals.next() => Ok(()),
+        done = all_ready => done,
+        never = service.follow(changes) => match never {},
+    };
     tracing::info!("the operator ends");
+    service.stopping();
     cancel.cancel();
     // A second signal does not wait.
     tokio::select! {

@@ -6,11 +6,11 @@ use anstyle::Style;
 use clap::Args;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Serialize;
-use setpoint_composite::declare::data_changes;
 use setpoint_composite::publish::{Ownership, ownership, payload_of};
-use setpoint_composite::structure::{Payload, prefix, transform};
 use setpoint_consul::Read;
 use setpoint_plan::AttributeChange;
+use setpoint_structure::declare::data_changes;
+use setpoint_structure::{Payload, prefix, transform};
 
 use super::structure::{IssueView, warn, write_changes, write_tree};
 use super::target::{LookArgs, published};

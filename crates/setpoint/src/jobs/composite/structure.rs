@@ -4,8 +4,8 @@ use std::fmt::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use setpoint_composite::structure::{Issue, Payload, Roles};
 use setpoint_plan::{Action, AttributeChange, Plan, PlannedOperation};
+use setpoint_structure::{Issue, Payload, Roles};
 
 use crate::report::Report;
 
@@ -29,7 +29,7 @@ impl From<&Issue> for IssueView {
     }
 }
 
-/// Says what is wrong with a structure.
+/// Warns of what is wrong with a structure.
 pub(super) fn warn(issues: &[Issue], report: Report) {
     for issue in issues {
         report.warn(&issue.to_string());

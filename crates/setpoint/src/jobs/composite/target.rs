@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use setpoint_composite::publish::payload_of;
 use setpoint_composite::settings::CloudProvider;
-use setpoint_composite::structure::Payload;
+use setpoint_structure::Payload;
 use tokio::time::timeout;
 
 use super::connect::{ConsulArgs, KubernetesArgs};
@@ -16,10 +16,10 @@ use crate::error::CliError;
 
 /// How long Kubernetes may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// What `--detailed-exitcode` says of a difference.
+/// The exit code of `--detailed-exitcode` for a difference.
 const DIFFERS: u8 = 2;
 
-/// What is looked at, and how that is told.
+/// What is looked at, and how that is printed.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LookArgs {
     #[command(flatten)]
@@ -80,7 +80,7 @@ impl LookArgs {
     }
 }
 
-/// What a ConfigMap says, if it can be understood.
+/// The payload of a ConfigMap, if it can be read.
 pub(super) fn published(config_map: Option<&ConfigMap>) -> Option<Payload> {
     Payload::from_json(payload_of(config_map?)?).ok()
 }

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 use setpoint_dataplane_api::{Address, Options, TlsFiles};
 use setpoint_haproxy::model::Version;
 
 use super::original;
 use crate::jobs::haproxy::error::Error;
 use crate::report::Report;
+use crate::service::parameters::overlay;
 
 /// Arguments of `setpoint haproxy serve`.
 #[derive(Debug, Args)]
@@ -68,6 +69,7 @@ pub(crate) struct Settings {
     /// Reloads HAProxy by SIGUSR2, in the place of its master's socket. A HAProxy that runs already, and whose master has no socket,
     /// is found by its configuration then.
     #[arg(long, conflicts_with = "reload_command")]
+    #[serde(skip_serializing_if = "is_not_given")]
     pub(crate) reload_signal: bool,
     /// How long a reload waits for further commits, in seconds [default: 5].
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -116,9 +118,11 @@ pub(crate) struct Settings {
     pub(crate) observe: Option<SocketAddr>,
     /// Refuses properties that nobody knows; without it they are ignored, with a warning.
     #[arg(long)]
+    #[serde(skip_serializing_if = "is_not_given")]
     pub(crate) strict: bool,
     /// Changes nothing.
     #[arg(long)]
+    #[serde(skip_serializing_if = "is_not_given")]
     pub(crate) read_only: bool,
 }
 
@@ -151,6 +155,12 @@ fn one_or_several<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<V
         Paths::One(path) => vec![path],
         Paths::Several(paths) => paths,
     })
+}
+
+/// Returns whether a flag is not given. A flag can't be taken back on the command line, so only what is on counts.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "that is how serde asks")]
+fn is_not_given(flag: &bool) -> bool {
+    !flag
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -225,25 +235,16 @@ impl Settings {
     /// These, and what they leave open from a file, if there is one.
     pub(in crate::jobs::haproxy) fn or_of(self, file: Option<&Path>, report: Report) -> Result<Self, Error> {
         Ok(match file {
-            Some(path) => self.or(&read(path, report)?),
+            Some(path) => {
+                let file = read(path, report)?;
+                let wrong = |error: serde_json::Error| Error::Settings {
+                    path: path.to_owned(),
+                    why: error.to_string(),
+                };
+                overlay(&self, &file).map_err(wrong)?
+            }
             None => self,
         })
-    }
-
-    /// These, and what they leave open from others.
-    fn or(&self, others: &Self) -> Self {
-        let object = |settings: &Self| match serde_json::to_value(settings) {
-            Ok(Json::Object(object)) => object,
-            _ => Map::new(),
-        };
-        let is_given = |value: &Json| match value {
-            Json::Null | Json::Bool(false) => false,
-            Json::Array(values) => !values.is_empty(),
-            _ => true,
-        };
-        let mut merged = object(others);
-        merged.extend(object(self).into_iter().filter(|(_, value)| is_given(value)));
-        serde_json::from_value(Json::Object(merged)).unwrap_or_else(|_| self.clone())
     }
 
     pub(super) fn dialect(&self) -> Result<Version, Error> {
@@ -341,7 +342,7 @@ mod tests {
             ..Settings::default()
         };
         let given = Settings { config: vec!["b".into()], reload_delay: Some(0.0), ..Settings::default() };
-        let merged = given.or(&file);
+        let merged = overlay(&given, &file).unwrap();
         assert_eq!(merged.config, [PathBuf::from("b")]);
         assert_eq!((merged.reload_delay, merged.strict, merged.maps), (Some(0.0), true, Some("m".into())));
     }

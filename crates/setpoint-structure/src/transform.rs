@@ -2,23 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use setpoint_consul::Entry;
+use setpoint_kv::Entry;
 
-use super::group::{Outcome, assign};
-use super::issue::Issue;
-use super::namespace::{BluegreenRole, CompositeRole, Namespace, read};
-use super::payload::{Payload, Roles, Structure};
+use crate::group::{Outcome, assign};
+use crate::issue::Issue;
+use crate::namespace::{BluegreenRole, CompositeRole, Namespace, read};
+use crate::payload::{Payload, Roles, Structure};
 
 /// What the baseline is called in an issue.
 const BASELINE: &str = "baseline";
 
-/// Makes the payload of all entries below one structure, and says what could not be used.
+/// Makes the payload of all entries below one structure, and returns what could not be used.
 ///
 /// All baseline namespaces form one group. A satellite belongs to the group of its controller: its own name if
 /// it is one, else its `controllerNamespace`, else its own name. Groups are in the order of their names.
 ///
 /// A group in which a role is held twice, or which has several namespaces without a role and no origin, keeps
-/// what `previous` says of its namespaces; what `previous` does not know is left out. No namespace is ever
+/// what `previous` has of its namespaces; what `previous` does not know is left out. No namespace is ever
 /// named twice: where a clear group has taken one, the ambiguous group that held it before is left out.
 pub fn transform(entries: &[Entry], provider: &str, previous: Option<&Payload>) -> (Payload, Vec<Issue>) {
     let mut issues = Vec::new();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use setpoint_composite::structure::{Entry, Payload, Roles, Structure, transform};
+use setpoint_structure::{Entry, Payload, Roles, Structure, transform};
 
 fn entries() -> impl Strategy<Value = Vec<Entry>> {
     let namespace = prop::sample::select(vec!["a", "b", "c", "d", "e", "f"]);

@@ -1,6 +1,6 @@
 //! From entries to the payload: the cases of the original by their names, and what it left untested.
 
-use setpoint_composite::structure::{Entry, Issue, IssueKind, Payload, transform};
+use setpoint_structure::{Entry, Issue, IssueKind, Payload, transform};
 
 /// Entries below `composite/x/structure/`, each as `namespace/attribute=value`.
 fn structure(lines: &[&str]) -> Vec<Entry> {
@@ -264,7 +264,7 @@ fn a_value_that_is_not_utf_8_is_left_out() {
 }
 
 #[test]
-fn a_namespace_without_a_composite_role_is_left_out_and_said_so() {
+fn a_namespace_without_a_composite_role_is_left_out_and_reported() {
     let lines = ["bs/compositeRole=baseline", "odd/bluegreenRole=peer"];
     let (json, issues) = whole(&structure(&lines), None);
     assert_eq!(json, r#"{"baseline":{"origin":"bs"}}"#);

@@ -13,7 +13,7 @@ pub enum IssueKind {
     UnknownCompositeRole,
     /// A `bluegreenRole` is none of `controller`, `origin` and `peer`.
     UnknownBluegreenRole,
-    /// Something is said of a namespace, but not whether it is a baseline or a satellite.
+    /// A namespace has attributes, but none says whether it is a baseline or a satellite.
     NoCompositeRole,
     /// Two namespaces of a group have the same role.
     DuplicateRole,
@@ -69,12 +69,12 @@ pub struct Issue {
 }
 
 impl Issue {
-    pub(super) fn new(kind: IssueKind, subject: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: IssueKind, subject: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, subject: shortened(subject.into()), message: shortened(message.into()) }
     }
 
     /// Adds what became of a group that is ambiguous.
-    pub(super) fn and(mut self, kept: bool) -> Self {
+    pub(crate) fn and(mut self, kept: bool) -> Self {
         self.message += if kept { "; what was published before is kept" } else { "; the group is left out" };
         self
     }

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use setpoint_composite::declare::{
+use setpoint_kv::{MAX_OPERATIONS, Operation};
+use setpoint_structure::declare::{
     Baseline, Changes, Declaration, after, changes, data_changes, owned_after, owned_before, removal,
     structure_ref_key,
 };
-use setpoint_composite::structure::{Entry, transform};
-use setpoint_consul::{MAX_OPERATIONS, Operation};
+use setpoint_structure::{Entry, transform};
 
 fn plain(namespace: &str, baseline: Option<&str>) -> Declaration {
     Declaration {
@@ -206,7 +206,7 @@ fn a_resource_that_goes_removes_all_that_it_owned_and_is_still_there() {
 }
 
 #[test]
-fn a_crash_between_the_two_notes_leaves_no_key_that_nobody_knows() {
+fn a_crash_between_the_two_writes_of_owned_keys_leaves_no_key_that_nobody_knows() {
     let (old, new) = (plain("sat", Some("one")).keys(), plain("sat", Some("two")).keys());
     let noted = owned_before(&owned_after(&old), &new);
     assert!(old.keys().chain(new.keys()).all(|key| noted.contains(key)));
@@ -288,7 +288,7 @@ fn a_config_map_differs_by_what_it_says_or_else_by_how_it_is_written() {
         plain("bl", None).keys().iter().map(|(key, value)| Entry::new(key, value)).collect();
     let (payload, _) = transform(&entries, "OnPrem", None);
     let said = |present: Option<&str>| -> Vec<_> {
-        let told = |change: setpoint_plan::AttributeChange| {
+        let line = |change: setpoint_plan::AttributeChange| {
             format!(
                 "{}: {:?} {:?}",
                 change.attribute,
@@ -296,7 +296,7 @@ fn a_config_map_differs_by_what_it_says_or_else_by_how_it_is_written() {
                 change.new.unwrap_or_default()
             )
         };
-        data_changes(present, &payload).into_iter().map(told).collect()
+        data_changes(present, &payload).into_iter().map(line).collect()
     };
     assert_eq!(said(Some(&payload.to_json())), [""; 0]);
     assert_eq!(said(None), [r#"baseline.origin: "" "bl""#, r#"cloudProvider: "" "OnPrem""#]);
@@ -308,21 +308,26 @@ fn a_config_map_differs_by_what_it_says_or_else_by_how_it_is_written() {
 }
 
 #[test]
-fn the_first_changes_of_a_term_mark_the_reference_and_the_next_hold_on_to_it() {
+fn the_first_changes_of_a_leader_mark_the_reference_and_the_next_hold_on_to_it() {
     let declaration = plain("bl-o", None);
     let (declared, key) = (declaration.keys(), structure_ref_key("bl-o"));
     let mut present = Vec::new();
-    let in_term = |term: u64, present: &[Entry]| {
-        changes(&declared, &owned_after(&declared), present).in_term(term, &key, present)
+    let fenced = |transitions: u64, present: &[Entry]| {
+        changes(&declared, &owned_after(&declared), present).fenced(transitions, &key, present)
     };
-    let first = in_term(1, &present);
-    apply(&mut present, &first, 5);
+    // The key that everything holds on to comes first and alone: that it must not be there holds again once it is gone.
+    let first = fenced(1, &present);
+    assert_eq!(first.sets.iter().map(|set| (&set.key, set.index)).collect::<Vec<_>>(), [(&key, 0)]);
+    apply(&mut present, &first, 4);
+    let rest = fenced(1, &present);
+    assert_eq!(rest.guard.as_ref().map(|guard| (&guard.key, guard.index)), Some((&key, 4)));
+    apply(&mut present, &rest, 5);
     let flags = |present: &[Entry]| present.iter().find(|entry| entry.key == key).map(|entry| entry.flags);
     assert_eq!(flags(&present), Some(1));
-    assert!(in_term(1, &present).is_empty(), "nothing differs in the same term");
+    assert!(fenced(1, &present).is_empty(), "nothing differs for the same leader");
 
     // The next leader marks the reference, and nothing else.
-    let marked = in_term(2, &present);
+    let marked = fenced(2, &present);
     assert_eq!((marked.sets.len(), &marked.sets[0].key, marked.sets[0].flags), (1, &key, 2));
     assert_eq!(marked.guard, None, "it is the key itself that is held on to");
     apply(&mut present, &marked, 6);
@@ -330,9 +335,9 @@ fn the_first_changes_of_a_term_mark_the_reference_and_the_next_hold_on_to_it() {
     // What it changes later holds only while the reference is as it was read.
     let role = declared.keys().find(|other| **other != key).expect("there is a role");
     present.retain(|entry| entry.key != *role);
-    let later = in_term(2, &present);
+    let later = fenced(2, &present);
     assert_eq!(later.guard.as_ref().map(|guard| (&guard.key, guard.index)), Some((&key, 6)));
     assert_eq!(later.sets.iter().map(|set| &set.key).collect::<Vec<_>>(), [role]);
     apply(&mut present, &later, 7);
-    assert!(in_term(2, &present).is_empty());
+    assert!(fenced(2, &present).is_empty());
 }

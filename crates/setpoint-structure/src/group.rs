@@ -1,19 +1,19 @@
 //! One group of namespaces, the baseline's or a satellite's, and the roles in it.
 
-use super::issue::{Issue, IssueKind};
-use super::namespace::{BluegreenRole, Namespace};
-use super::payload::Roles;
+use crate::issue::{Issue, IssueKind};
+use crate::namespace::{BluegreenRole, Namespace};
+use crate::payload::Roles;
 
 /// What became of a group.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// Every role has one namespace at most.
     Clear(Roles),
-    /// Who has which role can't be said, for these reasons.
+    /// Which namespace has which role is ambiguous, for these reasons.
     Ambiguous(Vec<Issue>),
 }
 
 impl Outcome {
-    pub(super) fn roles(&self) -> Option<&Roles> {
+    pub(crate) fn roles(&self) -> Option<&Roles> {
         match self {
             Self::Clear(roles) => Some(roles),
             Self::Ambiguous(_) => None,
@@ -21,9 +21,9 @@ impl Outcome {
     }
 }
 
-/// Finds who has which role in a group. The origin is the namespace that says so, or else the only one that
-/// says nothing.
-pub(super) fn assign(group: &str, members: &[&Namespace<'_>], issues: &mut Vec<Issue>) -> Outcome {
+/// Finds who has which role in a group. The origin is the namespace with that role, or else the only one
+/// without any.
+pub(crate) fn assign(group: &str, members: &[&Namespace<'_>], issues: &mut Vec<Issue>) -> Outcome {
     let mut reasons = Vec::new();
     let mut holder = |role: BluegreenRole| {
         let holders: Vec<_> =

@@ -1,4 +1,7 @@
-//! The structure of a composite: from the entries in Consul to the payload of the ConfigMap. Pure.
+//! The structure of a composite: from what Composites declare to entries in Consul ([`declare`]), and from these to the payload of
+//! a ConfigMap ([`transform`]).
+//!
+//! Everything here is a function of its arguments: the crate depends on nothing that reads, writes, waits or knows Kubernetes.
 //!
 //! ```text
 //!  entries ──key──▶ namespaces: compositeRole, bluegreenRole, controllerNamespace
@@ -9,10 +12,10 @@
 //!                        └── ambiguous: never guessed, kept from the previous payload
 //! ```
 //!
-//! [`transform`] never fails. What it can't use it leaves out, and says so in an [`Issue`]; all the rest goes on.
+//! [`transform`] never fails. What it can't use it leaves out, and reports as an [`Issue`]; all the rest goes on.
 //!
 //! ```
-//! use setpoint_composite::structure::{Entry, transform};
+//! use setpoint_structure::{Entry, transform};
 //!
 //! let entries = [
 //!     Entry::new("composite/shop/structure/shop/compositeRole", "baseline"),
@@ -27,15 +30,16 @@
 //! assert_eq!(issues[0].subject, "composite/shop/structure/blog/compositeRole");
 //! ```
 
-mod entry;
+pub mod declare;
 mod group;
 mod issue;
+mod key;
 mod namespace;
 mod payload;
 mod transform;
 
-pub use entry::{Attribute, Key, prefix};
 pub use issue::{Issue, IssueKind};
+pub use key::{Attribute, Key, prefix};
 pub use payload::{Payload, Roles, Structure};
-pub use setpoint_consul::Entry;
+pub use setpoint_kv::Entry;
 pub use transform::transform;

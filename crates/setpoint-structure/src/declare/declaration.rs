@@ -1,8 +1,8 @@
-//! What a Composite says, without any of Kubernetes.
+//! What a Composite declares, without any of Kubernetes.
 
 use std::collections::BTreeMap;
 
-use crate::structure::{Attribute, Key};
+use crate::{Attribute, Key};
 
 /// One namespace's part of a composite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Baseline {
     pub peer: Option<String>,
 }
 
-/// The key that tells the applications of a namespace where their structure is.
+/// The key from which the applications of a namespace learn where their structure is.
 pub fn structure_ref_key(namespace: &str) -> String {
     format!("config/{namespace}/application/composite/structureRef")
 }
@@ -44,7 +44,7 @@ impl Declaration {
     /// Every key that is declared, with its value.
     ///
     /// ```
-    /// use setpoint_composite::declare::Declaration;
+    /// use setpoint_structure::declare::Declaration;
     ///
     /// let baseline = Declaration {
     ///     operator_namespace: "shop".into(),
@@ -66,7 +66,7 @@ impl Declaration {
         let composite_id = self.composite_id();
         let role = if self.baseline.is_some() { "satellite" } else { "baseline" };
         let mut keys = BTreeMap::new();
-        let mut say = |namespace: &str, attribute, value: &str| {
+        let mut declare = |namespace: &str, attribute, value: &str| {
             keys.insert(Key { composite_id, namespace, attribute }.to_string(), value.to_owned());
         };
         match (&self.controller, &self.peer) {
@@ -77,14 +77,14 @@ impl Declaration {
                     ("peer", peer, Some(controller)),
                 ];
                 for (bluegreen, namespace, its_controller) in members {
-                    say(namespace, Attribute::CompositeRole, role);
-                    say(namespace, Attribute::BluegreenRole, bluegreen);
+                    declare(namespace, Attribute::CompositeRole, role);
+                    declare(namespace, Attribute::BluegreenRole, bluegreen);
                     if let Some(its_controller) = its_controller {
-                        say(namespace, Attribute::ControllerNamespace, its_controller);
+                        declare(namespace, Attribute::ControllerNamespace, its_controller);
                     }
                 }
             }
-            _ => say(&self.operator_namespace, Attribute::CompositeRole, role),
+            _ => declare(&self.operator_namespace, Attribute::CompositeRole, role),
         }
         keys.insert(
             structure_ref_key(&self.operator_namespace),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use setpoint_consul::{Entry, MAX_OPERATIONS, Operation};
+use setpoint_kv::{Entry, MAX_OPERATIONS, Operation};
 
 /// A key that is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Set {
     pub old: Option<String>,
     /// The index at which it was read; 0 if there was no such key.
     pub index: u64,
-    /// The number beside the value: of the reference the term of the leader that writes it, of other keys how often their
+    /// The number beside the value: of the reference the transition count of the leader that writes it, of other keys how often their
     /// claims have changed.
     pub flags: u64,
 }
@@ -49,36 +49,47 @@ pub struct Changes {
     pub deletes: Vec<Delete>,
     /// What the first transaction holds on to beside these.
     pub guard: Option<Guard>,
+    /// Whether these are only the first of what differs: the rest is bound to what they write.
+    pub incomplete: bool,
 }
 
 impl Changes {
-    /// Whether nothing differs.
+    /// Returns whether nothing differs.
     pub fn is_empty(&self) -> bool {
         self.sets.is_empty() && self.deletes.is_empty()
     }
 
-    /// The same changes in a term of leadership: all of them hold only while `key` is as it was read, which carries the
-    /// term beside its value. The first changes of a term mark `key` with it, so that what a former leader has still on
-    /// its way is refused.
+    /// The same changes, bound to a leadership: all of them hold only while `key` is as it was read, which carries the
+    /// transition count of the Lease beside its value. The first changes of a leader mark `key` with its count, so that
+    /// what a former leader has still on its way is refused.
+    ///
+    /// Where `key` is not there, it is created first and alone: a transaction that only asks that it must not be there could still
+    /// be carried out after somebody has created and removed it.
     #[must_use]
-    pub fn in_term(mut self, term: u64, key: &str, present: &[Entry]) -> Self {
+    pub fn fenced(mut self, transitions: u64, key: &str, present: &[Entry]) -> Self {
         let touched =
             self.sets.iter().any(|set| set.key == key) || self.deletes.iter().any(|gone| gone.key == key);
         let there = present.iter().find(|entry| entry.key == key).filter(|_| !touched);
         match there {
-            Some(entry) if entry.flags != term => self.sets.push(Set {
+            Some(entry) if entry.flags != transitions => self.sets.push(Set {
                 key: key.to_owned(),
                 value: entry.text(),
                 old: Some(entry.text()),
                 index: entry.modify_index,
-                flags: term,
+                flags: transitions,
             }),
             Some(entry) if !self.is_empty() => {
                 self.guard = Some(Guard { key: key.to_owned(), index: entry.modify_index });
             }
             _ => {}
         }
-        self.sets.iter_mut().filter(|set| set.key == key).for_each(|set| set.flags = term);
+        if self.sets.iter().any(|set| set.key == key && set.index == 0) {
+            let all = self.sets.len() + self.deletes.len();
+            self.sets.retain(|set| set.key == key);
+            self.deletes.clear();
+            self.incomplete = all > 1;
+        }
+        self.sets.iter_mut().filter(|set| set.key == key).for_each(|set| set.flags = transitions);
         self
     }
 
@@ -106,7 +117,7 @@ impl Changes {
 ///
 /// ```
 /// use std::collections::{BTreeMap, BTreeSet};
-/// use setpoint_composite::{declare::changes, structure::Entry};
+/// use setpoint_structure::{Entry, declare::changes};
 ///
 /// let declared = BTreeMap::from([("a".into(), "1".into()), ("b".into(), "2".into())]);
 /// let owned = BTreeSet::from(["a".into(), "old".into()]);
@@ -135,7 +146,7 @@ pub fn changes(declared: &BTreeMap<String, String>, owned: &BTreeSet<String>, pr
     Changes {
         sets: declared.iter().filter_map(set).collect(),
         deletes: owned.iter().filter_map(delete).collect(),
-        guard: None,
+        ..Changes::default()
     }
 }
 

@@ -1,29 +1,29 @@
-//! What the entries say of each namespace.
+//! The attributes of each namespace, read from the entries.
 
 use std::collections::BTreeMap;
 
-use setpoint_consul::Entry;
+use setpoint_kv::Entry;
 
-use super::entry::{Attribute, Key};
-use super::issue::{Issue, IssueKind};
+use crate::issue::{Issue, IssueKind};
+use crate::key::{Attribute, Key};
 
 /// What a namespace is in its composite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CompositeRole {
+pub(crate) enum CompositeRole {
     Baseline,
     Satellite,
 }
 
 /// What a namespace is in its blue-green group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum BluegreenRole {
+pub(crate) enum BluegreenRole {
     Controller,
     Origin,
     Peer,
 }
 
 impl BluegreenRole {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Controller => "controller",
             Self::Origin => "origin",
@@ -34,16 +34,16 @@ impl BluegreenRole {
 
 /// A namespace whose place is known.
 #[derive(Debug)]
-pub(super) struct Namespace<'a> {
-    pub(super) name: &'a str,
-    pub(super) composite: CompositeRole,
-    pub(super) bluegreen: Option<BluegreenRole>,
-    pub(super) controller: Option<&'a str>,
+pub(crate) struct Namespace<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) composite: CompositeRole,
+    pub(crate) bluegreen: Option<BluegreenRole>,
+    pub(crate) controller: Option<&'a str>,
 }
 
-/// What an entry says.
+/// The value of an attribute.
 #[derive(Clone, Copy, Debug)]
-struct Said<'a> {
+struct Value<'a> {
     key: &'a str,
     /// None if it can't be used: its issue is noted already.
     text: Option<&'a str>,
@@ -51,14 +51,14 @@ struct Said<'a> {
 
 /// Reads all entries: the namespaces that can be placed, in the order of their names, and what is wrong with
 /// the rest. Of two entries with the same key the last counts.
-pub(super) fn read<'a>(entries: &'a [Entry], issues: &mut Vec<Issue>) -> Vec<Namespace<'a>> {
+pub(crate) fn read<'a>(entries: &'a [Entry], issues: &mut Vec<Issue>) -> Vec<Namespace<'a>> {
     let mut latest = BTreeMap::new();
     for entry in entries {
         if let Some(key) = Key::parse(&entry.key) {
             latest.insert((key.namespace, key.attribute), entry);
         }
     }
-    let mut said: BTreeMap<&str, BTreeMap<Attribute, Said<'_>>> = BTreeMap::new();
+    let mut found: BTreeMap<&str, BTreeMap<Attribute, Value<'_>>> = BTreeMap::new();
     for ((namespace, attribute), entry) in latest {
         let text = match value(entry) {
             Ok(text) => Some(text),
@@ -68,12 +68,12 @@ pub(super) fn read<'a>(entries: &'a [Entry], issues: &mut Vec<Issue>) -> Vec<Nam
                 empty.then_some("")
             }
         };
-        // What is blank says nothing.
+        // A blank value is as good as none.
         if text != Some("") {
-            said.entry(namespace).or_default().insert(attribute, Said { key: &entry.key, text });
+            found.entry(namespace).or_default().insert(attribute, Value { key: &entry.key, text });
         }
     }
-    said.into_iter().filter_map(|(name, attributes)| place(name, &attributes, issues)).collect()
+    found.into_iter().filter_map(|(name, attributes)| place(name, &attributes, issues)).collect()
 }
 
 /// The value as a text; empty where it is blank.
@@ -91,31 +91,31 @@ fn value(entry: &Entry) -> Result<&str, Issue> {
     }
 }
 
-/// Places a namespace; none if what is said of it does not suffice.
+/// Places a namespace; none if its attributes do not suffice.
 ///
 /// A namespace whose role can't be read is left out: taken for one without a role, it would become the origin.
 fn place<'a>(
     name: &'a str,
-    attributes: &BTreeMap<Attribute, Said<'a>>,
+    attributes: &BTreeMap<Attribute, Value<'a>>,
     issues: &mut Vec<Issue>,
 ) -> Option<Namespace<'a>> {
-    let said = attributes.get(&Attribute::CompositeRole);
-    if said.is_none() {
+    let role = attributes.get(&Attribute::CompositeRole);
+    if role.is_none() {
         issues.push(Issue::new(IssueKind::NoCompositeRole, name, "it has no compositeRole; it is left out"));
     }
     let composite =
-        said.and_then(|said| one_of(*said, &COMPOSITE_ROLES, IssueKind::UnknownCompositeRole, issues));
+        role.and_then(|role| one_of(*role, &COMPOSITE_ROLES, IssueKind::UnknownCompositeRole, issues));
     let bluegreen = match attributes.get(&Attribute::BluegreenRole) {
-        Some(said) => one_of(*said, &BLUEGREEN_ROLES, IssueKind::UnknownBluegreenRole, issues).map(Some),
+        Some(role) => one_of(*role, &BLUEGREEN_ROLES, IssueKind::UnknownBluegreenRole, issues).map(Some),
         None => Some(None),
     };
     let (composite, bluegreen) = (composite?, bluegreen?);
     let controller = attributes.get(&Attribute::ControllerNamespace);
     let matters = composite == CompositeRole::Satellite && bluegreen != Some(BluegreenRole::Controller);
-    if matters && controller.is_some_and(|said| said.text.is_none()) {
+    if matters && controller.is_some_and(|value| value.text.is_none()) {
         return None;
     }
-    Some(Namespace { name, composite, bluegreen, controller: controller.and_then(|said| said.text) })
+    Some(Namespace { name, composite, bluegreen, controller: controller.and_then(|value| value.text) })
 }
 
 /// How much of a value is shown.
@@ -130,19 +130,19 @@ const BLUEGREEN_ROLES: [(&str, BluegreenRole); 3] = [
 
 /// The role that a text names, in whatever case.
 fn one_of<R: Copy>(
-    said: Said<'_>,
+    value: Value<'_>,
     roles: &[(&str, R)],
     kind: IssueKind,
     issues: &mut Vec<Issue>,
 ) -> Option<R> {
-    let text = said.text?;
+    let text = value.text?;
     let found = roles.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, role)| *role);
     if found.is_none() {
         let names: Vec<_> = roles.iter().map(|(name, _)| format!("`{name}`")).collect();
         let shown: String = text.chars().take(SHOWN).collect();
         let cut = if shown.len() < text.len() { "…" } else { "" };
         let message = format!("`{shown}{cut}` is none of {}; the namespace is left out", names.join(", "));
-        issues.push(Issue::new(kind, said.key, message));
+        issues.push(Issue::new(kind, value.key, message));
     }
     found
 }

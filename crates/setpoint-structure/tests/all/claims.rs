@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use setpoint_composite::declare::{Changes, Claimant, Resolution, claim_key, ownable, resolve};
-use setpoint_composite::structure::{Entry, Key};
-use setpoint_consul::Operation;
+use setpoint_kv::Operation;
+use setpoint_structure::declare::{Changes, Claimant, Resolution, claim_key, ownable, resolve};
+use setpoint_structure::{Entry, Key};
 
 /// Consul's store: transactions are carried out as a whole or refused.
 #[derive(Clone, Debug, Default)]

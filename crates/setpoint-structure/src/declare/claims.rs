@@ -15,11 +15,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use setpoint_consul::Entry;
+use setpoint_kv::Entry;
 
 use super::changes::{Changes, Delete, Set};
 use super::declaration::structure_ref_key;
-use crate::structure::{Key, prefix};
+use crate::{Key, prefix};
 
 /// Who claims a key: a Composite.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,8 +68,8 @@ fn claims_of(key: &Key<'_>) -> String {
 /// The key of a Composite's claim of a key.
 ///
 /// ```
-/// use setpoint_composite::declare::{Claimant, claim_key};
-/// use setpoint_composite::structure::Key;
+/// use setpoint_structure::declare::{Claimant, claim_key};
+/// use setpoint_structure::Key;
 ///
 /// let key = Key::parse("composite/shop/structure/cart/compositeRole").unwrap();
 /// let claimant = Claimant { namespace: "cart".into(), name: "composite".into() };
@@ -193,7 +193,7 @@ fn resolve_key(
             return;
         }
     };
-    // Who neither claims nor claimed it has no say in it.
+    // A Composite that neither claims nor claimed the key does not change it.
     if wanted.is_none() && mine.is_none() {
         return;
     }
@@ -232,8 +232,8 @@ fn claims<'a>(key: &Key<'_>, present: &BTreeMap<&str, &'a Entry>) -> Vec<Claim<'
 /// The keys that some entries claim, each with the value that holds: that of its oldest claim.
 ///
 /// ```
-/// use setpoint_composite::declare::claimed;
-/// use setpoint_composite::structure::Entry;
+/// use setpoint_structure::declare::claimed;
+/// use setpoint_structure::Entry;
 ///
 /// let claim = Entry::new("composite/shop/claims/cart/compositeRole/cart/composite", "satellite");
 /// let held = claimed(std::slice::from_ref(&claim));

@@ -58,7 +58,7 @@ impl Payload {
     /// The payload as compact JSON: equal payloads give equal bytes.
     ///
     /// ```
-    /// let payload = setpoint_composite::structure::Payload { cloud_provider: "OnPrem".into(), ..Default::default() };
+    /// let payload = setpoint_structure::Payload { cloud_provider: "OnPrem".into(), ..Default::default() };
     /// assert_eq!(payload.to_json(), r#"{"cloudProvider":"OnPrem","composite":{}}"#);
     /// ```
     pub fn to_json(&self) -> String {
@@ -66,12 +66,12 @@ impl Payload {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Everything that it says, one by one: `baseline.origin`, or `satellite NAME.peer` where NAME is the first
+    /// All its facts, one by one: `baseline.origin`, or `satellite NAME.peer` where NAME is the first
     /// namespace of the satellite. For comparing two payloads as people would.
     ///
     /// ```
     /// let json = r#"{"cloudProvider":"OnPrem","composite":{"satellites":[{"origin":"cart"}]}}"#;
-    /// let payload = setpoint_composite::structure::Payload::from_json(json)?;
+    /// let payload = setpoint_structure::Payload::from_json(json)?;
     /// let facts: Vec<_> = payload.facts().into_iter().collect();
     /// assert_eq!(facts[0], ("cloudProvider".into(), "OnPrem".into()));
     /// assert_eq!(facts[1], ("satellite cart.origin".into(), "cart".into()));

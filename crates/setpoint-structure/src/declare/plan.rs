@@ -4,7 +4,7 @@ use setpoint_plan::{Action, AttributeChange, Plan, PlannedOperation};
 
 use super::changes::Changes;
 use super::claims::is_claim;
-use crate::structure::{Entry, Payload};
+use crate::{Entry, Payload};
 
 /// The kind of thing that a key of Consul is in a plan.
 const KEY: &str = "key";
@@ -59,7 +59,7 @@ pub fn after(present: &[Entry], changes: &Changes) -> Vec<Entry> {
     entries
 }
 
-/// How the data of a ConfigMap differ from a payload: what it says, or if it says the same, how it is written.
+/// How the data of a ConfigMap differ from a payload: by its facts, or if these are equal, by how they are written.
 pub fn data_changes(present: Option<&str>, payload: &Payload) -> Vec<AttributeChange> {
     let wanted = payload.to_json();
     if present == Some(&wanted) {

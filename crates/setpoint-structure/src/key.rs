@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is said of a namespace.
+/// An attribute of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attribute {
     /// `baseline` or `satellite`.
@@ -37,7 +37,7 @@ impl fmt::Display for Attribute {
 /// another composite whose id begins alike would be read with it.
 ///
 /// ```
-/// assert_eq!(setpoint_composite::structure::prefix("shop"), "composite/shop/structure/");
+/// assert_eq!(setpoint_structure::prefix("shop"), "composite/shop/structure/");
 /// ```
 pub fn prefix(composite_id: &str) -> String {
     format!("composite/{composite_id}/structure/")
@@ -48,17 +48,17 @@ pub fn prefix(composite_id: &str) -> String {
 pub struct Key<'a> {
     /// The composite's id.
     pub composite_id: &'a str,
-    /// The namespace that something is said of.
+    /// The namespace that has the attribute.
     pub namespace: &'a str,
-    /// What is said.
+    /// Which attribute.
     pub attribute: Attribute,
 }
 
 impl<'a> Key<'a> {
-    /// Takes a key apart; none if it is not of this form, or says something that is none of ours.
+    /// Takes a key apart; none if it is not of this form, or of an attribute that is none of ours.
     ///
     /// ```
-    /// use setpoint_composite::structure::{Attribute, Key};
+    /// use setpoint_structure::{Attribute, Key};
     ///
     /// let key = Key::parse("composite/shop/structure/cart/compositeRole").unwrap();
     /// assert_eq!((key.namespace, key.attribute), ("cart", Attribute::CompositeRole));
