@@ -25,7 +25,7 @@ use crate::table::limits::{Complaint, Limit, did_you_mean};
 use crate::table::patterns::wrong_pattern;
 use crate::table::resources::Resource;
 use crate::table::samples::{LUA, SampleContext, criterion, stages, unknown_flag};
-use crate::table::{Name, Repeat, Row, accepted};
+use crate::table::{Company, Name, Repeat, Row, accepted};
 use crate::text::{Diagnostic, Problem, SectionKind, Severity, Word};
 
 /// Holds every line to what HAProxy accepts. Lines in which an error was found already are left out.
@@ -330,24 +330,21 @@ impl Checker<'_> {
             }
             let action = line.words.iter().find(|word| name.ends_with(&*word.to_str_lossy())).unwrap_or(word);
             self.experimental(attributes.experimental, line, action);
-            let given = |(option, _): &(&Entry, usize)| {
-                let first = option.items.first().and_then(first_word);
-                first.is_some_and(|first| attributes.needs.contains(&first))
+            let is_given = |(option, _): &&(&'static Entry, usize), wanted: &str| {
+                option.items.first().and_then(first_word) == Some(wanted)
             };
-            if !attributes.needs.is_empty() && !matched.options.iter().any(given) {
-                let needed: Vec<String> =
-                    attributes.needs.iter().map(|needed| format!("`{needed}`")).collect();
-                let message = format!("`{name}` can't be without {}", needed.join(" or "));
+            let company = &attributes.company;
+            if company.misses(|wanted| matched.options.iter().any(|option| is_given(&option, wanted))) {
+                let message = company.missing(&name);
                 self.found.push(line.diagnostic(Problem::Needs, (word.column, word.raw), message));
             }
-            let excluded = |(option, _): &&(&'static Entry, usize)| {
-                let first = option.items.first().and_then(first_word);
-                first.is_some_and(|first| attributes.excludes.contains(&first))
+            let is_excluded = |option: &&(&'static Entry, usize)| {
+                company.excluded(|other| is_given(option, other)).is_some()
             };
-            if let Some((_, at)) = matched.options.iter().find(excluded)
+            if let Some((_, at)) = matched.options.iter().find(is_excluded)
                 && let Some(other) = line.words.get(*at + offset)
             {
-                let message = format!("HAProxy does not accept `{name}` beside `{}`", other.to_str_lossy());
+                let message = Company::refused(&name, &other.to_str_lossy());
                 self.found.push(line.diagnostic(Problem::Refused, (word.column, word.raw), message));
                 break;
             }

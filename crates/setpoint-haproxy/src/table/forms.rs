@@ -82,6 +82,7 @@ const FORMS: &[Form] = &[
         word.strip_prefix('-').is_some_and(|digits| digits.parse::<u64>().is_ok())
     }),
     each("statuses", "status codes and ranges of them, with commas", is_ranges),
+    each("host", "an IP address or the name of a host, without a port", is_host),
     each("network", "an address, perhaps with a mask", is_network),
     each("networks", "addresses, perhaps with masks, and commas between them", |word| {
         word.split(',').all(is_network)
@@ -379,6 +380,16 @@ fn is_ranges(word: &str) -> bool {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         read_number(first).is_some() && read_number(last).is_some()
     })
+}
+
+/// Returns whether a word is an IP address, or can be the name of one: whether that is known is the machine's to say.
+fn is_host(word: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = word.split('.');
+    // C reads an address of fewer parts, too: `127.1`.
+    let is_like_ip = parts.clone().count() == 4 && parts.into_iter().all(is_number);
+    let address = word.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(word);
+    word == "*" || address.parse::<IpAddr>().is_ok() || is_plain(word) && !is_like_ip
 }
 
 /// Returns whether a word is an address, perhaps with a mask.

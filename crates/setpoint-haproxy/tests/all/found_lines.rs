@@ -168,3 +168,48 @@ fn a_protocol_that_the_mode_of_its_proxy_does_not_speak_is_found() {
         assert!(need!(Haproxy::check(version, &text)).accepted, "{version:?}");
     }
 }
+
+#[test]
+fn options_that_exclude_each_other_are_found() {
+    finds(
+        "backend b",
+        &[
+            ("cookie c rewrite indirect", "rewrite"),
+            ("cookie c indirect rewrite nocache", "rewrite"),
+            ("cookie c insert prefix", "insert"),
+        ],
+    );
+}
+
+#[test]
+fn the_address_of_an_agent_is_a_host_without_a_port() {
+    finds(
+        "backend b",
+        &[
+            ("server s 127.0.0.1:1 agent-addr 127.0.0.2:80", "127.0.0.2:80"),
+            ("server s 127.0.0.1:1 agent-addr ipv4@127.0.0.2", "ipv4@127.0.0.2"),
+            ("server s 127.0.0.1:1 agent-addr 127.0.0.256", "127.0.0.256"),
+            ("default-server agent-addr /run/s", "/run/s"),
+        ],
+    );
+    for address in ["127.0.0.2", "127.1", "::1", "[::1]", "*", "localhost"] {
+        let text = format!("{START}backend b\n  server s 127.0.0.1:1 agent-addr {address}\n");
+        assert_eq!(errors(&text, None), [], "{address}");
+        for version in Version::ALL {
+            assert!(need!(Haproxy::check(version, &text)).accepted, "{version:?}: {address}");
+        }
+    }
+}
+
+#[test]
+fn filters_of_bandwidth_are_known_from_a_version_on() {
+    for direction in ["in", "out"] {
+        let line = format!("filter bwlim-{direction} x default-limit 10 default-period 10");
+        let text = format!("{START}backend b\n  {line}\n");
+        for version in Version::ALL {
+            let found = errors(&text, Some(same(version)));
+            assert_eq!(found.len(), usize::from(version == Version::V2_6), "{version:?}: {found:?}");
+            assert_eq!(need!(Haproxy::check(version, &text)).accepted, found.is_empty(), "{version:?}");
+        }
+    }
+}
