@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::acls::{Acls, Element, elements};
 use super::configuration::{CheckedLine, Configuration, Part};
 use super::duplicates::DistinctValues;
-use super::governing::{Mode, governing, modes};
+use super::governing::{Mode, governing, modes, modes_of_backends};
 use super::hints::Hints;
 use super::names::Names;
 use super::needs::{Needs, Place};
@@ -39,6 +39,7 @@ pub(super) fn check(
     let versions = versions(version);
     let governing = governing(configuration);
     let modes = modes(configuration, &governing);
+    let backends = modes_of_backends(configuration, &modes);
     let unused = super::references::unused(configuration, &governing);
     let mut is_experimental = false;
     let mut needs = Needs::default();
@@ -48,7 +49,9 @@ pub(super) fn check(
         let judge = Judge::new(part.kind, &versions);
         let section_facts = facts().section(part.kind);
         let (Some(found), Some(wrong)) = (found.get_mut(part.file), wrong.get(part.file)) else { continue };
-        let references = References::new(&names, part, unused.contains(&index), version);
+        let mode = modes.get(index).copied().unwrap_or(Mode::Other);
+        let references =
+            References::new(&names, part, unused.contains(&index), version).in_mode(mode, &backends);
         let acls = Acls::new(version);
         needs.begin();
         distinct.begin();
@@ -77,7 +80,7 @@ pub(super) fn check(
             checker.line(part, line, is_known_as_wrong);
         }
         is_experimental = checker.is_experimental;
-        needs.end(part, modes.get(index).copied().unwrap_or(Mode::Other));
+        needs.end(part, mode);
     }
     needs.finish(version, found);
 }
@@ -231,7 +234,8 @@ impl Checker<'_> {
         match self.judge.line(&texts) {
             None => self.needs.unread(part, line),
             Some(Err(misfit)) => {
-                let is_late = part.kind == SectionKind::Defaults
+                let is_late = misfit.at < texts.len()
+                    && part.kind == SectionKind::Defaults
                     && self.references.is_unused()
                     && self.judge.is_read_late(&texts);
                 let diagnostic = diagnostic(line, misfit);
