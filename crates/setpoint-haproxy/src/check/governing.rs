@@ -49,6 +49,22 @@ impl Mode {
             _ => false,
         }
     }
+
+    /// Returns whether a proxy of this mode can pass what it gets to one of another.
+    pub(super) fn passes_to(self, other: Self) -> bool {
+        let is_unknown = self == Self::Other || other == Self::Other;
+        is_unknown || self == other || self == Self::Tcp && other == Self::Http
+    }
+
+    /// The word for it in a configuration.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Http => "http",
+            Self::Spop => "spop",
+            Self::Other => "",
+        }
+    }
 }
 
 /// The mode of each section; where a line can't be told, it is another one.
@@ -67,6 +83,22 @@ pub(super) fn modes(configuration: &Configuration<'_>, governing: &[Option<usize
         });
     }
     modes
+}
+
+/// The modes of the backends, by their names.
+pub(super) fn modes_of_backends(
+    configuration: &Configuration<'_>,
+    modes: &[Mode],
+) -> FxHashMap<String, Mode> {
+    let mut found = FxHashMap::default();
+    for (part, mode) in configuration.parts.iter().zip(modes) {
+        if let Some(name) =
+            part.name().filter(|_| matches!(part.kind, SectionKind::Backend | SectionKind::Listen))
+        {
+            found.entry(name.into_owned()).or_insert(if part.is_certain() { *mode } else { Mode::Other });
+        }
+    }
+    found
 }
 
 /// The mode that a section states.

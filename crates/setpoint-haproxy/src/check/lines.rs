@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::acls::{Acls, Element, elements};
 use super::configuration::{CheckedLine, Configuration, Part};
 use super::duplicates::DistinctValues;
-use super::governing::{Mode, governing, modes};
+use super::governing::{Mode, governing, modes, modes_of_backends};
 use super::hints::Hints;
 use super::names::Names;
 use super::needs::{Needs, Place};
@@ -25,7 +25,7 @@ use crate::table::limits::{Complaint, Limit, did_you_mean};
 use crate::table::patterns::wrong_pattern;
 use crate::table::resources::Resource;
 use crate::table::samples::{LUA, SampleContext, criterion, stages, unknown_flag};
-use crate::table::{Name, Repeat, Row, accepted};
+use crate::table::{Company, Name, Repeat, Row, accepted};
 use crate::text::{Diagnostic, Problem, SectionKind, Severity, Word};
 
 /// Holds every line to what HAProxy accepts. Lines in which an error was found already are left out.
@@ -39,6 +39,7 @@ pub(super) fn check(
     let versions = versions(version);
     let governing = governing(configuration);
     let modes = modes(configuration, &governing);
+    let backends = modes_of_backends(configuration, &modes);
     let unused = super::references::unused(configuration, &governing);
     let mut is_experimental = false;
     let mut needs = Needs::default();
@@ -48,7 +49,9 @@ pub(super) fn check(
         let judge = Judge::new(part.kind, &versions);
         let section_facts = facts().section(part.kind);
         let (Some(found), Some(wrong)) = (found.get_mut(part.file), wrong.get(part.file)) else { continue };
-        let references = References::new(&names, part, unused.contains(&index), version);
+        let mode = modes.get(index).copied().unwrap_or(Mode::Other);
+        let references =
+            References::new(&names, part, unused.contains(&index), version).in_mode(mode, &backends);
         let acls = Acls::new(version);
         needs.begin();
         distinct.begin();
@@ -77,7 +80,7 @@ pub(super) fn check(
             checker.line(part, line, is_known_as_wrong);
         }
         is_experimental = checker.is_experimental;
-        needs.end(part, modes.get(index).copied().unwrap_or(Mode::Other));
+        needs.end(part, mode);
     }
     needs.finish(version, found);
 }
@@ -231,7 +234,8 @@ impl Checker<'_> {
         match self.judge.line(&texts) {
             None => self.needs.unread(part, line),
             Some(Err(misfit)) => {
-                let is_late = part.kind == SectionKind::Defaults
+                let is_late = misfit.at < texts.len()
+                    && part.kind == SectionKind::Defaults
                     && self.references.is_unused()
                     && self.judge.is_read_late(&texts);
                 let diagnostic = diagnostic(line, misfit);
@@ -330,24 +334,21 @@ impl Checker<'_> {
             }
             let action = line.words.iter().find(|word| name.ends_with(&*word.to_str_lossy())).unwrap_or(word);
             self.experimental(attributes.experimental, line, action);
-            let given = |(option, _): &(&Entry, usize)| {
-                let first = option.items.first().and_then(first_word);
-                first.is_some_and(|first| attributes.needs.contains(&first))
+            let is_given = |(option, _): &&(&'static Entry, usize), wanted: &str| {
+                option.items.first().and_then(first_word) == Some(wanted)
             };
-            if !attributes.needs.is_empty() && !matched.options.iter().any(given) {
-                let needed: Vec<String> =
-                    attributes.needs.iter().map(|needed| format!("`{needed}`")).collect();
-                let message = format!("`{name}` can't be without {}", needed.join(" or "));
+            let company = &attributes.company;
+            if company.misses(|wanted| matched.options.iter().any(|option| is_given(&option, wanted))) {
+                let message = company.missing(&name);
                 self.found.push(line.diagnostic(Problem::Needs, (word.column, word.raw), message));
             }
-            let excluded = |(option, _): &&(&'static Entry, usize)| {
-                let first = option.items.first().and_then(first_word);
-                first.is_some_and(|first| attributes.excludes.contains(&first))
+            let is_excluded = |option: &&(&'static Entry, usize)| {
+                company.excluded(|other| is_given(option, other)).is_some()
             };
-            if let Some((_, at)) = matched.options.iter().find(excluded)
+            if let Some((_, at)) = matched.options.iter().find(is_excluded)
                 && let Some(other) = line.words.get(*at + offset)
             {
-                let message = format!("HAProxy does not accept `{name}` beside `{}`", other.to_str_lossy());
+                let message = Company::refused(&name, &other.to_str_lossy());
                 self.found.push(line.diagnostic(Problem::Refused, (word.column, word.raw), message));
                 break;
             }

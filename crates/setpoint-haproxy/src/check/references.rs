@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Checks;
 use super::acls::{Element, elements};
 use super::configuration::{CheckedLine, Configuration, Part};
+use super::governing::Mode;
 use super::hints::Hints;
 use super::lines::{Judge, versions};
 use super::names::{LocalNames, Names};
@@ -30,6 +31,8 @@ pub(super) struct References<'n> {
     /// Whether HAProxy looks up all the same what rules name.
     looks_at_rules: bool,
     has_servers: bool,
+    /// In which mode the section is, and the backends are.
+    modes: Option<(Mode, &'n FxHashMap<String, Mode>)>,
     /// The settings of the section without which HAProxy does not look up some names.
     stated: Vec<&'static str>,
 }
@@ -56,7 +59,12 @@ impl<'n> References<'n> {
         let conditions = section.conditions.iter().filter(|(_, starts)| is_stated(starts));
         let stated = conditions.map(|(path, _)| *path).collect();
         let local = LocalNames::of(part);
-        Self { names, local, own, is_unused, looks_at_rules, has_servers, stated }
+        Self { names, local, own, is_unused, looks_at_rules, has_servers, modes: None, stated }
+    }
+
+    /// Holds the backends that the section names to its mode.
+    pub(super) fn in_mode(self, mode: Mode, backends: &'n FxHashMap<String, Mode>) -> Self {
+        Self { modes: Some((mode, backends)), ..self }
     }
 
     /// Returns whether HAProxy does not look at what the section says.
@@ -136,13 +144,37 @@ impl<'n> References<'n> {
                 }
             }
             kind if kind.is_local() => found.extend(self.local(site.line, (word, text), kind)),
-            Name::Backend if text == self.own && self.names.has(kind, text) && !self.is_unused => {
-                let message = format!("`{text}` would pass its requests to itself");
-                let at = (word.column, text.as_bytes());
-                found.push(site.line.diagnostic(Problem::UnknownReference, at, message));
-            }
-            kind => found.extend(self.name(site, word, (kind, reference.may_dangle), text, hints)),
+            kind => found.extend(
+                match kind {
+                    Name::Backend => self.backend(site.line, (word, text), part),
+                    _ => None,
+                }
+                .or_else(|| self.name(site, word, (kind, reference.may_dangle), text, hints)),
+            ),
         }
+    }
+
+    /// Looks whether a section can pass its requests to a backend.
+    fn backend(
+        &self,
+        line: &CheckedLine<'_>,
+        (word, text): (&Word<'_>, &str),
+        part: &Part<'_>,
+    ) -> Option<Diagnostic> {
+        if self.is_unused || part.kind == SectionKind::Defaults {
+            return None;
+        }
+        let at = (word.column, text.as_bytes());
+        // A frontend may share its name with a backend.
+        if text == self.own && part.kind == SectionKind::Listen && self.names.has(Name::Backend, text) {
+            let message = format!("`{text}` would pass its requests to itself");
+            return Some(line.diagnostic(Problem::UnknownReference, at, message));
+        }
+        let (mode, backends) = self.modes?;
+        let other = backends.get(text).copied().filter(|other| !mode.passes_to(*other))?;
+        let (mode, other) = (mode.name(), other.name());
+        let message = format!("`{text}` is in `mode {other}`, and this section in `mode {mode}`");
+        Some(line.diagnostic(Problem::Refused, at, message))
     }
 
     /// Looks up a name of the section's own; several may stand in a word.

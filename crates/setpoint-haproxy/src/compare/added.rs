@@ -12,7 +12,7 @@ use crate::table::facts::{Base, facts};
 use crate::table::grammar::{Entry, first_word};
 use crate::table::resources::Resource;
 use crate::table::write::{WriteContext, static_option, unwritten, write_row};
-use crate::table::{Distinct, directives};
+use crate::table::{Company, Distinct, directives};
 use crate::text::{SectionKind, Word};
 
 /// What is the same for all servers that come to a section, and is looked for where the first of them asks.
@@ -200,9 +200,9 @@ impl RuntimeContext<'_> {
         let options = directives().stated_options(ObjectKind::Server, &whole.fields, self.version);
         let word = |option: &Entry| option.items.first().and_then(first_word).unwrap_or_default();
         for option in &options {
-            let excluded = options.iter().find(|other| option.attributes.excludes.contains(&word(other)));
-            if let Some(other) = excluded {
-                return Some(format!("HAProxy does not accept `{}` beside `{}`", word(option), word(other)));
+            let has = |other: &str| options.iter().any(|option| word(option) == other);
+            if let Some(other) = option.attributes.company.excluded(has) {
+                return Some(Company::refused(word(option), other));
             }
             let required = option.attributes.requires.iter().chain(&option.attributes.dynamic_requires);
             for provision in required.filter(|provision| provision.holds(&whole.fields)) {

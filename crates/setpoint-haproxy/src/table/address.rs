@@ -147,8 +147,8 @@ fn one(text: &str, Accepted { ported, ranged }: Accepted, version: Version) -> O
     let wrong =
         |word: &str, why: String| Some(Complaint { word: Some(word.to_owned()), ..Complaint::new(why) });
     let (host, port) = split(bare);
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if host.split('.').count() == 4 && host.split('.').all(is_number) && IpAddr::from_str(host).is_err() {
+    // Colons stand in addresses of IPv6 only.
+    if is_wrong_ipv4(host) || host.contains(':') && IpAddr::from_str(host).is_err() {
         return wrong(host, format!("`{host}` is no address"));
     }
     let Some(port) = port.filter(|port| !port.is_empty()) else {
@@ -187,6 +187,17 @@ fn one(text: &str, Accepted { ported, ranged }: Accepted, version: Version) -> O
         }
         _ => None,
     }
+}
+
+/// Returns whether a host is four numbers, and no address to the system's resolver: it takes one that begins with a zero for octal.
+pub(super) fn is_wrong_ipv4(host: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let value = |part: &str| match part.strip_prefix('0') {
+        Some(octal) if !octal.is_empty() => u8::from_str_radix(octal, 8),
+        _ => part.parse::<u8>(),
+    };
+    let parts = || host.split('.');
+    parts().count() == 4 && parts().all(is_number) && parts().any(|part| value(part).is_err())
 }
 
 /// Splits an address into host and port: the port follows the last colon, unless all of it is an IPv6 address.

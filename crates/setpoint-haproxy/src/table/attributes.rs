@@ -87,8 +87,8 @@ pub(crate) struct Attributes {
     pub(crate) deprecated: Option<(Versions, &'static str)>,
     /// The versions that accept it only after `expose-experimental-directives`.
     pub(crate) experimental: Option<Versions>,
-    /// The options of which HAProxy wants one.
-    pub(crate) needs: Vec<&'static str>,
+    /// The options that HAProxy wants or refuses beside it.
+    pub(crate) company: Company,
     /// Whether HAProxy ignores it, with a warning.
     pub(crate) ignored: bool,
     /// Whether HAProxy ignores it in what others start from, such as `default-server`.
@@ -97,8 +97,6 @@ pub(crate) struct Attributes {
     pub(crate) wants: Option<&'static str>,
     /// Whether HAProxy does not look at what follows the name of such a section.
     pub(crate) ignores_rest: bool,
-    /// The options that HAProxy does not accept beside it.
-    pub(crate) excludes: Vec<&'static str>,
     /// Where no other may have its value.
     pub(crate) distinct: Option<Distinct>,
     /// What it gives to others.
@@ -274,6 +272,38 @@ pub(crate) struct Servers {
     pub(crate) are_ordered: bool,
     /// Whether `hash-type` decides over both: `hashed`.
     pub(crate) are_hashed: bool,
+}
+
+/// The options that HAProxy wants or refuses beside an option, or in a line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Company {
+    /// Those of which it wants one.
+    pub(crate) needs: Vec<&'static str>,
+    /// Those that it refuses.
+    pub(crate) excludes: Vec<&'static str>,
+}
+
+impl Company {
+    /// Returns whether none of those is given of which HAProxy wants one.
+    pub(crate) fn misses(&self, is_given: impl Fn(&str) -> bool) -> bool {
+        !self.needs.is_empty() && !self.needs.iter().any(|option| is_given(option))
+    }
+
+    /// Returns the first of those that HAProxy refuses and that is given.
+    pub(crate) fn excluded(&self, is_given: impl Fn(&str) -> bool) -> Option<&'static str> {
+        self.excludes.iter().copied().find(|option| is_given(option))
+    }
+
+    /// Says what something misses.
+    pub(crate) fn missing(&self, name: &str) -> String {
+        let needed: Vec<String> = self.needs.iter().map(|needed| format!("`{needed}`")).collect();
+        format!("`{name}` can't be without {}", needed.join(" or "))
+    }
+
+    /// Says that something is refused beside another option.
+    pub(crate) fn refused(name: &str, other: &str) -> String {
+        format!("HAProxy does not accept `{name}` beside `{other}`")
+    }
 }
 
 impl Attributes {

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::accepted;
+use super::address::{Accepted, complaint, is_wrong_ipv4};
 use super::limits::Complaint;
 use super::patterns::{is_hex, is_regex};
 use super::samples::{SampleContext, criterion, expression, format, leading};
@@ -82,6 +83,15 @@ const FORMS: &[Form] = &[
         word.strip_prefix('-').is_some_and(|digits| digits.parse::<u64>().is_ok())
     }),
     each("statuses", "status codes and ranges of them, with commas", is_ranges),
+    all("endpoint", "an address, perhaps with a port", |words, sample_cx| {
+        let address = words.first()?;
+        if address.rsplit_once(':').is_some_and(|(_, port)| port.starts_with(['+', '-'])) {
+            let why = format!("`{address}` has no port but an offset, which HAProxy does not take here");
+            return Some(Complaint { word: Some(address.clone()), ..Complaint::new(why) });
+        }
+        complaint(address, Accepted { ported: false, ranged: false }, sample_cx.version)
+    }),
+    each("host", "an IP address or the name of a host, without a port", is_host),
     each("network", "an address, perhaps with a mask", is_network),
     each("networks", "addresses, perhaps with masks, and commas between them", |word| {
         word.split(',').all(is_network)
@@ -143,6 +153,9 @@ const FORMS: &[Form] = &[
         // These speak to servers only.
         let known = !matches!(word.as_str(), "fcgi" | "spop") && sample_cx.knows(&[Place::Mux], word);
         (!known).then(|| Complaint::unknown("protocol of listeners", word, &[Place::Mux], sample_cx.version))
+    }),
+    all("one-sample", "a sample expression of one word", |words, sample_cx| {
+        words.get(1).map(too_many).or_else(|| expression(words, sample_cx))
     }),
     all("one", "one word", |words, _| words.get(1).map(too_many)),
     all("codes", "a list of status codes", |words, _| {
@@ -241,9 +254,15 @@ const FORMS: &[Form] = &[
     each("hex", "pairs of hexadecimal digits", is_hex),
     each("plain", "letters, digits, `_`, `-` and `.`", is_plain),
     each("identifier", "letters, digits, `_`, `-`, `.` and `:`", is_identifier),
-    each("shards", "a number from 1 to 1024, `by-thread` or `by-group`", |word| {
-        matches!(word, "by-thread" | "by-group")
-            || read_number(word).is_some_and(|number| (1..=1024).contains(&number))
+    all("shards", "a number from 1 to 1024, `by-thread` or `by-group`", |words, sample_cx| {
+        let word = words.first()?;
+        let is_number = || read_number(word).is_some_and(|number| (1..=1024).contains(&number));
+        let has_groups = sample_cx.version > Version::V2_6;
+        let fits = word == "by-thread" || word == "by-group" && has_groups || is_number();
+        let wanted = if has_groups { "`by-thread` or `by-group`" } else { "or `by-thread`" };
+        let why =
+            || format!("`{word}` is no number of shards: HAProxy wants a number from 1 to 1024, {wanted}");
+        (!fits).then(|| Complaint { word: Some(word.clone()), ..Complaint::new(why()) })
     }),
     each("init-addr", "`last`, `libc`, `none` and addresses, with commas", |word| {
         let is_way = |way: &str| matches!(way, "last" | "libc" | "none") || way.parse::<IpAddr>().is_ok();
@@ -262,8 +281,13 @@ const FORMS: &[Form] = &[
     }),
     each("timed", "a time", |word| read_time(word, 1).is_some()),
     each("sized", "a size", |word| read_size(word).is_some()),
+    // How many errors there are is the library's to say; none has so many.
     each("errors", "`all`, or numbers and names of errors, with commas", |word| {
-        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b','))
+        word.split(',').all(|error| {
+            let is_name = error.starts_with(|c: char| !c.is_ascii_digit());
+            error.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                && (is_name || error.parse::<u8>().is_ok())
+        })
     }),
     each("range", "a number from 1 on, or two with a `-` between them", |word| {
         let (first, last) = word.split_once('-').unwrap_or((word, word));
@@ -379,6 +403,12 @@ fn is_ranges(word: &str) -> bool {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         read_number(first).is_some() && read_number(last).is_some()
     })
+}
+
+/// Returns whether a word is an IP address, or can be the name of one: whether that is known is the machine's to say.
+fn is_host(word: &str) -> bool {
+    let address = word.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(word);
+    word == "*" || address.parse::<IpAddr>().is_ok() || is_plain(word) && !is_wrong_ipv4(word)
 }
 
 /// Returns whether a word is an address, perhaps with a mask.

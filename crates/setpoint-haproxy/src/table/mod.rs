@@ -55,7 +55,7 @@ pub(crate) mod write;
 use std::sync::LazyLock;
 
 pub(crate) use accepted::{Text, accepted};
-pub(crate) use attributes::{Distinct, Multiplicity, Repeat, Sequence, Unless};
+pub(crate) use attributes::{Company, Distinct, Multiplicity, Repeat, Sequence, Unless};
 pub use lookup::Directives;
 pub(crate) use names::{Name, Reference};
 pub(crate) use row::Row;

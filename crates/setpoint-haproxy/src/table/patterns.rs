@@ -93,14 +93,19 @@ pub(crate) fn wrong_pattern(
     })
 }
 
-/// Returns whether a word is a number, or two with a colon between them that are in order; either may be left out.
+/// Returns whether a word is a number, or two with a colon or a dash between them that are in order; either may be left out.
 fn is_number(word: &str) -> bool {
-    let end = |text: &str| if text.is_empty() { Some(None) } else { text.parse::<i64>().ok().map(Some) };
-    match word.split_once(':') {
-        None => word.parse::<i64>().is_ok(),
-        Some((first, last)) => match (end(first), end(last)) {
-            (Some(Some(first)), Some(Some(last))) => first <= last,
-            (Some(first), Some(last)) => first.is_some() || last.is_some(),
+    let number = |text: &str| match text {
+        // A sign alone is zero.
+        "-" => Some(0),
+        text if text.starts_with('+') => None,
+        text => text.parse::<i64>().ok(),
+    };
+    match word.split_once([':', '-']) {
+        None => number(word).is_some(),
+        Some(("", end) | (end, "")) => number(end).is_some(),
+        Some((first, last)) => match (number(first), number(last)) {
+            (Some(first), Some(last)) => first <= last,
             _ => false,
         },
     }

@@ -94,12 +94,12 @@ impl Compiler {
                 }
                 ("deprecated", advice) => read.deprecated = Some((versions, advice.trim_matches('"'))),
                 ("experimental", "") => read.experimental = Some(versions),
-                ("needs", options) => read.needs = parts(options, '|'),
+                ("needs", options) => read.company.needs = parts(options, '|'),
                 ("ignored", "") => read.ignored = true,
                 ("no-default", "") => read.no_default = true,
                 ("wants", word) => read.wants = Some(word),
                 ("ignores-rest", "") => read.ignores_rest = true,
-                ("excludes", options) => read.excludes = parts(options, '|'),
+                ("excludes", options) => read.company.excludes = parts(options, '|'),
                 ("distinct", name) => {
                     read.distinct = Distinct::by_name(name);
                     self.expect(read.distinct.is_some(), line, "nothing is distinct so");

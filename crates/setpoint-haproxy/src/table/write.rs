@@ -5,7 +5,7 @@ use super::limits::{Complaint, Limit};
 use super::rules::RuleContext;
 use super::samples::{SampleContext, criterion, stages};
 use super::units::{write_size, write_time};
-use super::{Repeat, Row};
+use super::{Company, Repeat, Row};
 use crate::keywords::ALL_STAGES;
 use crate::model::spelling::{one_word, split, words};
 use crate::model::{Context, Edition, Field, Fields, ObjectKind, Value, Version};
@@ -85,9 +85,49 @@ fn write_values(row: &Row, fields: &Fields, site: WriteContext) -> Result<Option
     if let Some(section) = site.section.filter(|_| row.attributes.is_outside(site.section)) {
         return Err(Complaint::new(format!("HAProxy accepts no `{}` in a {section}", row.start())));
     }
-    match writer.refused {
+    match writer.refused.or_else(|| writer.options.complain(&row.start(), &row.attributes.company)) {
         Some(complaint) => Err(complaint),
         None => Ok(Some(written)),
+    }
+}
+
+/// The options of a line, and what HAProxy wants and refuses beside them.
+#[derive(Debug, Default)]
+struct Options {
+    /// The words that they begin with.
+    words: Vec<&'static str>,
+    /// Those that want or exclude others.
+    particular: Vec<(&'static str, Company)>,
+}
+
+impl Options {
+    fn add(&mut self, word: &'static str, company: &Company) {
+        self.words.push(word);
+        if *company != Company::default() {
+            self.particular.push((word, company.clone()));
+        }
+    }
+
+    fn truncate(&mut self, (words, particular): (usize, usize)) {
+        self.words.truncate(words);
+        self.particular.truncate(particular);
+    }
+
+    fn len(&self) -> (usize, usize) {
+        (self.words.len(), self.particular.len())
+    }
+
+    /// Returns which option HAProxy misses, or does not accept beside another one, in a line that begins so.
+    fn complain(&self, start: &str, line: &Company) -> Option<Complaint> {
+        let own = self.particular.iter().map(|(word, company)| (*word, company));
+        let why = std::iter::once((start, line)).chain(own).find_map(|(name, company)| {
+            let excluded = company.excluded(|other| self.words.contains(&other));
+            company
+                .misses(|other| self.words.contains(&other))
+                .then(|| company.missing(name))
+                .or_else(|| excluded.map(|other| Company::refused(name, other)))
+        })?;
+        Some(Complaint::new(why))
     }
 }
 
@@ -127,6 +167,8 @@ struct Writer<'f> {
     lost: Vec<(String, String)>,
     /// The first option so far that can't be given to a running HAProxy.
     static_option: Option<&'static str>,
+    /// The options that are in what is written so far.
+    options: Options,
     out: String,
 }
 
@@ -144,6 +186,7 @@ impl<'f> Writer<'f> {
             used: Vec::new(),
             lost: Vec::new(),
             static_option: None,
+            options: Options::default(),
             out: String::new(),
         }
     }
@@ -239,6 +282,9 @@ impl<'f> Writer<'f> {
                         if !entry.attributes.is_dynamic(self.site.haproxy) {
                             self.static_option = self.static_option.or(word);
                         }
+                        if let Some(word) = word {
+                            self.options.add(word, &entry.attributes.company);
+                        }
                         written = word;
                     }
                 }
@@ -286,12 +332,13 @@ impl<'f> Writer<'f> {
     fn attempt(&mut self, items: &[Item]) -> bool {
         let (length, negated, stated, refused) =
             (self.out.len(), self.negated, self.stated, self.refused.clone());
-        let (used, lost) = (self.used.len(), self.lost.len());
+        let (used, lost, options) = (self.used.len(), self.lost.len(), self.options.len());
         let written = self.items(items);
         if !written {
             self.out.truncate(length);
             self.used.truncate(used);
             self.lost.truncate(lost);
+            self.options.truncate(options);
             (self.negated, self.stated, self.refused) = (negated, stated, refused);
         }
         written

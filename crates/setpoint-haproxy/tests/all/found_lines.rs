@@ -168,3 +168,154 @@ fn a_protocol_that_the_mode_of_its_proxy_does_not_speak_is_found() {
         assert!(need!(Haproxy::check(version, &text)).accepted, "{version:?}");
     }
 }
+
+#[test]
+fn options_that_exclude_each_other_are_found() {
+    finds(
+        "backend b",
+        &[
+            ("cookie c rewrite indirect", "rewrite"),
+            ("cookie c indirect rewrite nocache", "rewrite"),
+            ("cookie c insert prefix", "insert"),
+        ],
+    );
+}
+
+#[test]
+fn the_address_of_an_agent_is_a_host_without_a_port() {
+    finds(
+        "backend b",
+        &[
+            ("server s 127.0.0.1:1 agent-addr 127.0.0.2:80", "127.0.0.2:80"),
+            ("server s 127.0.0.1:1 agent-addr ipv4@127.0.0.2", "ipv4@127.0.0.2"),
+            ("server s 127.0.0.1:1 agent-addr 127.0.0.256", "127.0.0.256"),
+            ("default-server agent-addr /run/s", "/run/s"),
+        ],
+    );
+    for address in ["127.0.0.2", "127.1", "::1", "[::1]", "*", "localhost"] {
+        let text = format!("{START}backend b\n  server s 127.0.0.1:1 agent-addr {address}\n");
+        assert_eq!(errors(&text, None), [], "{address}");
+        for version in Version::ALL {
+            assert!(need!(Haproxy::check(version, &text)).accepted, "{version:?}: {address}");
+        }
+    }
+}
+
+#[test]
+fn filters_of_bandwidth_are_known_from_a_version_on() {
+    for direction in ["in", "out"] {
+        let line = format!("filter bwlim-{direction} x default-limit 10 default-period 10");
+        let text = format!("{START}backend b\n  {line}\n");
+        for version in Version::ALL {
+            let found = errors(&text, Some(same(version)));
+            assert_eq!(found.len(), usize::from(version == Version::V2_6), "{version:?}: {found:?}");
+            assert_eq!(need!(Haproxy::check(version, &text)).accepted, found.is_empty(), "{version:?}");
+        }
+    }
+}
+
+#[test]
+fn a_backend_of_another_mode_gets_no_requests() {
+    let backends = "backend t\n  mode tcp\nbackend h\n  mode http\n";
+    for (mode, line, wrong) in [
+        ("http", "default_backend t", Some("t")),
+        ("http", "use_backend t if TRUE", Some("t")),
+        ("http", "default_backend h", None),
+        ("tcp", "default_backend h", None),
+        ("tcp", "use_backend t if TRUE", None),
+    ] {
+        for kind in ["frontend", "listen"] {
+            let text = format!("{START}{backends}{kind} f\n  mode {mode}\n  bind 127.0.0.1:8080\n  {line}\n");
+            for version in Version::ALL {
+                let found = errors(&text, Some(same(version)));
+                let at: Vec<&str> = found.iter().map(|found| found.text.as_str()).collect();
+                assert_eq!(at, wrong.into_iter().collect::<Vec<_>>(), "{text}");
+                assert_eq!(
+                    need!(Haproxy::check(version, &text)).accepted,
+                    wrong.is_none(),
+                    "{version:?}: {text}"
+                );
+            }
+        }
+    }
+    // Before 3.3, a frontend can have the name of its backend.
+    let text = format!("{START}backend f\nfrontend f\n  bind 127.0.0.1:8080\n  default_backend f\n");
+    for version in [Version::V2_6, Version::V3_0, Version::V3_2] {
+        assert_eq!(errors(&text, Some(same(version))), [], "{version:?}");
+        assert!(need!(Haproxy::check(version, &text)).accepted, "{version:?}");
+    }
+}
+
+#[test]
+fn numbers_are_read_as_haproxy_reads_them() {
+    for line in [
+        "acl a status eq -- 200",
+        "acl a status 3-5 5- -5 :- --5",
+        "balance uri depth 3x len 2y",
+        "server s 127.0.0.053",
+        "server s 127.0.0.1:1 addr 127.0.0.1",
+        "server s 127.0.0.1:1 addr /run/s",
+        "server s 127.0.0.1:1 addr :::80",
+        "http-request capture src len 1x",
+        "http-request capture src len 1x if TRUE",
+    ] {
+        let text = format!("{START}listen b\n  bind 127.0.0.1:8080\n  {line}\n");
+        assert_eq!(errors(&text, None), [], "{line}");
+        for version in Version::ALL {
+            assert_eq!(errors(&text, Some(same(version))), [], "{version:?}: {line}");
+            let check = need!(Haproxy::check(version, &text));
+            assert!(check.accepted, "{version:?}: {line}: {}", check.output);
+        }
+    }
+    finds(
+        "listen b\n  bind 127.0.0.1:8080",
+        &[
+            ("acl a status 5-3", "5-3"),
+            ("acl a status :", ":"),
+            ("acl a status +5", "+5"),
+            ("acl a status 5--", "5--"),
+            ("balance hash src ,x", ",x"),
+            ("server s 127.0.0.1:1 addr ::1", ":"),
+            ("server s 127.0.0.1:1 addr 127.0.0.1:80-90", "80-90"),
+            ("server s 127.0.0.1:1 addr 127.0.0.1:+1", "127.0.0.1:+1"),
+            ("bind a:b:80", "a:b"),
+            ("bind :x:80", ":x"),
+            ("bind 127.0.0.089:80", "127.0.0.089"),
+            ("bind 127.0.0.1:1 crt-ignore-err 404,410", "404,410"),
+            ("mode tcp\n  server s 127.0.0.1:1 redir http://x", "redir"),
+        ],
+    );
+    finds(
+        "global",
+        &[("unix-bind 0400", "0400"), ("ssl-server-verify x", "x"), ("httpclient.ssl.verify", "")],
+    );
+    finds("defaults", &[("unique-id-format", ""), ("balance hash src ,x", ",x")]);
+}
+
+#[test]
+fn what_came_with_a_version_is_refused_before_it() {
+    let old = &[Version::V2_6][..];
+    for (section, line, refusing) in [
+        ("frontend f", "bind 127.0.0.1:8080 shards by-group", old),
+        ("global", "tune.buffers.reserve", old),
+        ("global", "setenv A b c", &[Version::V3_0, Version::V3_2, Version::V3_4][..]),
+        ("global", "mworker-max-reloads", &[Version::V3_0, Version::V3_2, Version::V3_4][..]),
+        ("backend b", "log stderr format raw profile p daemon notice", &[Version::V2_6, Version::V3_0][..]),
+        ("backend b", "filter trace max-fwd 100", &[Version::V2_6, Version::V3_0, Version::V3_2][..]),
+        ("frontend f", "http-request set-timeout client 20s", old),
+        ("defaults d", "http-request set-timeout client 20s", old),
+        (
+            "frontend f\n  mode tcp",
+            "quic-initial accept",
+            &[Version::V2_6, Version::V3_0, Version::V3_2, Version::V3_4][..],
+        ),
+    ] {
+        let text = format!("{START}{section}\n  {line}\n");
+        for version in Version::ALL {
+            let found = errors(&text, Some(same(version)));
+            assert_eq!(!found.is_empty(), refusing.contains(&version), "{version:?}: {line}: {found:?}");
+            let check = need!(Haproxy::check(version, &text));
+            assert_eq!(check.accepted, found.is_empty(), "{version:?}: {line}: {}", check.output);
+        }
+    }
+}

@@ -88,6 +88,49 @@ fn every_value_is_written_returned_or_an_error() {
     }
 }
 
+#[test]
+fn what_haproxy_wants_or_refuses_beside_an_option_holds_for_what_is_written() {
+    let cookie = |options: Json| {
+        let mut cookie = json!({"name": "c"});
+        cookie.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+        json!({"name": "b", "cookie": cookie})
+    };
+    for (kind, json, why) in [
+        (
+            ObjectKind::Backend,
+            cookie(json!({"type": "rewrite", "indirect": true})),
+            "HAProxy does not accept `rewrite` beside `indirect`",
+        ),
+        (
+            ObjectKind::Backend,
+            cookie(json!({"type": "prefix", "preserve": true})),
+            "`preserve` can't be without `insert` or `indirect`",
+        ),
+        (
+            ObjectKind::Server,
+            json!({"name": "s", "address": "10.0.0.1", "check": "enabled", "track": "b/t"}),
+            "HAProxy does not accept `track` beside `check`",
+        ),
+        (
+            ObjectKind::Filter,
+            json!({"type": "spoe", "spoe_engine": "e"}),
+            "`filter spoe` can't be without `config`",
+        ),
+    ] {
+        match outcome(kind, &json, &Context::default()) {
+            Outcome::Refused(said) => assert!(said.contains(why), "{said}"),
+            other => panic!("{json}: {other:?}"),
+        }
+    }
+    for options in [
+        json!({"type": "insert", "indirect": true, "preserve": true}),
+        json!({"type": "prefix", "indirect": true, "preserve": true}),
+    ] {
+        let outcome = outcome(ObjectKind::Backend, &cookie(options), &Context::default());
+        assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    }
+}
+
 /// The values of an object, by their paths.
 fn leaves(json: &Json, path: &str, out: &mut Vec<String>) {
     let inner: Vec<(String, &Json)> = match json {

@@ -25,7 +25,7 @@ use setpoint_haproxy::keywords::ASKED;
 use setpoint_haproxy::model::{Context as ModelContext, Version};
 use setpoint_haproxy::text::{Document, Severity};
 
-use verdicts::{Verdict, Verdicts};
+use verdicts::{Verdict, Verdicts, quoted};
 
 /// What is held to HAProxy: a whole file, or a single line with what has to stand around it.
 struct Subject {
@@ -166,6 +166,22 @@ fn lines_with_variables(document: &Document) -> BTreeSet<u32> {
     found
 }
 
+/// The ACLs of some lines, counted from 1.
+fn acls_of(document: &Document, lines: &BTreeSet<u32>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut first = 1;
+    for section in document.sections() {
+        for line in section.all_lines().filter(|line| lines.contains(&(first + line.number()))) {
+            let mut words = line.words();
+            if words.next().is_some_and(|word| word.is("acl")) {
+                found.extend(words.next().map(|name| name.to_str_lossy().into_owned()));
+            }
+        }
+        first += section.line_count();
+    }
+    found
+}
+
 /// How many lines the table describes.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Covered {
@@ -207,8 +223,13 @@ impl Report {
         }
         // What a variable stands for is the machine's to say.
         let variable_lines = lines_with_variables(&document);
-        let mut alerts = verdict.of_text();
-        alerts.retain(|alert| !alert.line.is_some_and(|line| variable_lines.contains(&line)));
+        let lost_acls = acls_of(&document, &variable_lines);
+        let mut alerts = verdict.of_text(version);
+        alerts.retain(|alert| {
+            let acl = quoted(&alert.message, "no such ACL : '");
+            !alert.line().is_some_and(|line| variable_lines.contains(&line))
+                && !acl.is_some_and(|acl| lost_acls.contains(acl))
+        });
         if verdict.accepted && !subject.is_line {
             self.covered.add(&document, version, &subject.name, show);
         }
@@ -232,17 +253,17 @@ impl Report {
             }
         }
         for alert in alerts.iter().filter(|_| !verdict.accepted) {
-            let found = match alert.line {
+            let found = match alert.line() {
                 Some(line) if !subject.is_line => errors.iter().any(|error| error.line == line),
                 _ => !errors.is_empty(),
             };
             let kind = self.kinds.entry(alert.kind()).or_default();
             *(if found { &mut kind.0 } else { &mut kind.1 }) += 1;
-            if !subject.is_line && alert.line.is_some() {
+            if !subject.is_line && alert.line().is_some() {
                 self.alerts.refused += 1;
                 self.alerts.found += usize::from(found);
                 if show && !found {
-                    let line = alert.line.unwrap_or_default();
+                    let line = alert.line().unwrap_or_default();
                     println!("missed line, {version}: {}:{line}: {}", subject.name, alert.message);
                 }
             }
@@ -354,7 +375,7 @@ mod tests {
     }
 
     fn refused(line: u32, message: &str) -> Verdict {
-        Verdict { accepted: false, alerts: vec![Alert { line: Some(line), message: message.to_owned() }] }
+        Verdict { accepted: false, alerts: vec![Alert::new(line, message)] }
     }
 
     #[test]

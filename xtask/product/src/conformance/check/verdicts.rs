@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use setpoint_haproxy::model::Version;
+use setpoint_haproxy::text::SectionKind;
 use setpoint_testutils::part;
 use sha2::{Digest, Sha256};
 use xtask::workspace;
@@ -25,8 +26,8 @@ pub(super) struct Verdict {
 
 impl Verdict {
     /// What HAProxy refuses of the text, and not for what this machine lacks: a file, a user, the name of a host.
-    pub(super) fn of_text(&self) -> Vec<&Alert> {
-        self.of_text_and_build().filter(|alert| !alert.is_of_build()).collect()
+    pub(super) fn of_text(&self, version: Version) -> Vec<&Alert> {
+        self.of_text_and_build().filter(|alert| !alert.is_of_build(version)).collect()
     }
 
     /// What HAProxy refuses of the text, or for a feature that it is built without.
@@ -34,38 +35,58 @@ impl Verdict {
         let lacks_lua = self.alerts.iter().any(|alert| alert.message.contains("error in Lua file"));
         let lacks_spoe =
             self.alerts.iter().any(|alert| alert.message.contains("stat() failed for configuration file"));
+        // 3.2 and later then know no sections but the usual ones any more.
+        let opens_section = |alert: &Alert| {
+            let word = quoted(&alert.message, "unknown keyword '");
+            word.is_some_and(|word| SectionKind::from_keyword(word.as_bytes()).is_some())
+        };
+        let lost = self.alerts.iter().position(opens_section).filter(|_| lacks_spoe);
         // An ACL whose patterns are in a file that is not there is not there for its conditions either.
         let of_machine = self.alerts.iter().filter(|alert| alert.is_of_machine());
         let lacking: BTreeSet<&str> =
             of_machine.filter_map(|alert| quoted(&alert.message, "parsing ACL '")).collect();
-        let follows = move |alert: &Alert| {
+        let follows = move |at: usize, alert: &Alert| {
             let acl = quoted(&alert.message, "no such ACL : '");
             acl.is_some_and(|acl| lacking.contains(acl))
                 || lacks_spoe && alert.message.contains("error encountered while processing 'spoe'")
+                || lost.is_some_and(|lost| lost <= at && alert.message.contains("unknown keyword"))
                 || lacks_lua && OF_LUA.iter().any(|what| alert.message.contains(what))
         };
-        self.alerts.iter().filter(move |alert| !alert.is_of_machine() && !follows(alert))
+        let alerts = self.alerts.iter().enumerate();
+        alerts
+            .filter(move |(at, alert)| !alert.is_of_machine() && !follows(*at, alert))
+            .map(|(_, alert)| alert)
     }
 }
 
 /// Finds what stands between some text and the quote after it.
-fn quoted<'m>(message: &'m str, before: &str) -> Option<&'m str> {
+pub(super) fn quoted<'m>(message: &'m str, before: &str) -> Option<&'m str> {
     message.split_once(before)?.1.split('\'').next()
 }
 
 /// One thing that HAProxy refuses.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Alert {
-    /// The line it names, if it names one.
-    pub(super) line: Option<u32>,
+    /// The first line it names, if it names one.
+    line: Option<u32>,
     pub(super) message: String,
 }
 
 /// What HAProxy says where its build lacks something.
-const OF_BUILD: [&str; 3] = ["built without", "not compiled in", "unknown keyword 'wurfl-"];
+const OF_BUILD: [&str; 6] = [
+    "built without",
+    "not compiled in",
+    "unknown keyword 'wurfl-",
+    "sample expression <wurfl-",
+    "unknown keyword 'deviceatlas-",
+    "unknown keyword 'ssl-engine'",
+];
+
+/// What a HAProxy 2.6 says besides, which has no QUIC.
+const OF_BUILD_2_6: [&str; 2] = ["unknown keyword 'quic-", "unknown keyword 'tune.quic."];
 
 /// What HAProxy says where not the text is wrong, but the machine lacks something.
-const OF_MACHINE: [&str; 26] = [
+const OF_MACHINE: [&str; 29] = [
     "stat() failed for configuration file",
     "No such file or directory",
     "unable to load",
@@ -85,6 +106,9 @@ const OF_MACHINE: [&str; 26] = [
     "cannot find group id",
     "unknown user name",
     "unknown group name",
+    "' unknown user",
+    "' unknown group",
+    "section without master worker mode",
     "Error(s) found in configuration file",
     "Fatal errors found in configuration",
     "too many fatal errors",
@@ -103,20 +127,38 @@ const OF_LUA: [&str; 4] = [
 ];
 
 impl Alert {
+    #[cfg(test)]
+    pub(super) fn new(line: u32, message: &str) -> Self {
+        Self { line: Some(line), message: message.to_owned() }
+    }
+
     /// Returns whether it says nothing about the text: a file or a user is missing, or it sums up the messages before it.
     fn is_of_machine(&self) -> bool {
         OF_MACHINE.iter().any(|what| self.message.contains(what)) || self.is_of_name()
     }
 
     /// Returns whether it is about a feature that HAProxy is built without.
-    fn is_of_build(&self) -> bool {
-        OF_BUILD.iter().any(|what| self.message.contains(what))
+    fn is_of_build(&self, version: Version) -> bool {
+        let has = |what: &&str| self.message.contains(what);
+        OF_BUILD.iter().any(has) || version == Version::V2_6 && OF_BUILD_2_6.iter().any(has)
+    }
+
+    /// Returns the line it is about, if it names one: where several are named, the one that was being parsed.
+    pub(super) fn line(&self) -> Option<u32> {
+        let place = self.message.split_once("parsing [").and_then(|(_, rest)| rest.split_once(':'));
+        let number =
+            place.and_then(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok());
+        number.or(self.line)
     }
 
     /// Returns whether it is about the name of a host, which this machine can't resolve.
     fn is_of_name(&self) -> bool {
-        let Some((_, rest)) = self.message.split_once("invalid address: '") else { return false };
-        let name = rest.split('\'').next().unwrap_or_default();
+        let before = ["invalid address: '", "Check if '"].into_iter();
+        let pattern = self.message.strip_suffix("' is not a valid IPv4 or IPv6 address.");
+        let names = before.filter_map(|before| quoted(&self.message, before));
+        let Some(name) = names.chain(pattern.and_then(|rest| rest.rsplit('\'').next())).next() else {
+            return false;
+        };
         let is_label = |label: &str| {
             !label.is_empty()
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
@@ -297,10 +339,43 @@ mod tests {
     fn alerts_are_read_with_their_lines() {
         let alerts = alerts(SAID, "/tmp/x");
         assert_eq!(alerts.len(), 2, "{alerts:?}");
-        assert_eq!(alerts[0].line, Some(15));
+        assert_eq!(alerts[0].line(), Some(15));
         assert_eq!(alerts[0].kind(), "unknown keyword '…' in '…' section");
         assert!(!alerts[0].is_of_machine());
         assert!(alerts[1].is_of_machine());
+    }
+
+    #[test]
+    fn the_line_of_an_alert_is_the_one_that_was_parsed() {
+        let said = "[ALERT]    (7) : config : [/tmp/x/haproxy.cfg:21] : parsing [/tmp/x/haproxy.cfg:24] : 'bind' : no port\n";
+        assert_eq!(alerts(said, "/tmp/x")[0].line(), Some(24));
+    }
+
+    #[test]
+    fn a_name_that_this_machine_can_not_resolve_and_what_its_build_lacks_are_not_of_the_text() {
+        let of_text = |message: &str, version| {
+            let alerts = vec![Alert { line: Some(1), message: message.to_owned() }];
+            !Verdict { accepted: false, alerts }.of_text(version).is_empty()
+        };
+        let newest = Version::V3_4;
+        assert!(!of_text(
+            "'server b/s' : parsing agent-addr failed. Check if 'site.com' is correct address..",
+            newest
+        ));
+        assert!(of_text(
+            "'server b/s' : parsing agent-addr failed. Check if 'a:80' is correct address..",
+            newest
+        ));
+        assert!(!of_text(
+            "error detected while parsing ACL 'a' : 'host' is not a valid IPv4 or IPv6 address.",
+            newest
+        ));
+        assert!(of_text(
+            "error detected while parsing ACL 'a' : '1.2/3' is not a valid IPv4 or IPv6 address.",
+            newest
+        ));
+        assert!(!of_text("'bind :443' in section 'frontend': unknown keyword 'quic-socket'.", Version::V2_6));
+        assert!(of_text("'bind :443' in section 'frontend': unknown keyword 'quic-socket'.", newest));
     }
 
     #[test]
@@ -314,7 +389,8 @@ mod tests {
                 alert("error in condition: no such ACL : 'b'."),
             ],
         };
-        let left: Vec<_> = verdict.of_text().iter().map(|alert| alert.message.as_str()).collect();
+        let left: Vec<_> =
+            verdict.of_text(Version::V3_4).iter().map(|alert| alert.message.as_str()).collect();
         assert_eq!(left, ["error in condition: no such ACL : 'b'."]);
     }
 }
