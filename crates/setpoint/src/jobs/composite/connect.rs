@@ -11,8 +11,8 @@ use setpoint_kube::Limits;
 use setpoint_kube::client::Clients;
 
 use super::error::Error;
+use super::parameters::Time;
 use crate::error::CliError;
-use crate::service::parameters::Time;
 
 /// Where a pod finds the token of its service account.
 const SERVICE_ACCOUNT_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";

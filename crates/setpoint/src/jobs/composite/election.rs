@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_composite::settings::Election;
 use setpoint_kube::lease::Timing;
 
-use crate::service::parameters::{Time, time};
+use super::parameters::{Time, time};
 
 /// The parameters of leader election.
 #[derive(Clone, Debug, Default, Args, Deserialize, Serialize)]

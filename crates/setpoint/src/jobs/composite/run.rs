@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 use super::connect::{ConsulArgs, KubernetesArgs};
 use super::election::ElectionArgs;
 use super::error::Error;
-use super::parameters;
+use super::parameters::{self, Time, time};
 use crate::error::CliError;
 use crate::report::Report;
 use crate::service::lifecycle::Service;
-use crate::service::parameters::{Time, overlay, time};
+use crate::service::parameters::overlay;
 use crate::service::{Signals, log_to_stderr, runtime};
 
 /// Where the endpoints are served by default.
