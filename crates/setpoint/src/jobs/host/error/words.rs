@@ -106,7 +106,9 @@ pub(super) fn state_hint(system: Option<io::ErrorKind>) -> &'static str {
         Some(io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) => {
             "what is remembered is kept in a directory: name another one with `--state`, or move what is there away"
         }
-        Some(io::ErrorKind::NotFound) => "put the directory back, and run it again: what it held is what is remembered",
+        Some(io::ErrorKind::NotFound) => {
+            "put the directory back, and run it again: what it held is what is remembered"
+        }
         Some(io::ErrorKind::PermissionDenied) => {
             "run it as the user whose state that is, or name another directory with `--state`; nothing that was remembered is lost"
         }
