@@ -5,7 +5,7 @@
 //! ```
 //!
 //! What stands in a false `.if` is not read: a line after it belongs to the section before it. Where a condition can't be
-//! told (a variable that is not known, a feature of the build), lines are read and what is found in them is a warning.
+//! evaluated (a variable that is not known, a feature of the build), lines are read and what is found in them is a warning.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -197,7 +197,7 @@ impl<'d> Reader<'_, 'd> {
                 }
                 let directive = if first.variable { None } else { Directive::from_word(&first.text) };
                 if let Some(directive) = directive.filter(|directive| directive.is_conditional()) {
-                    // Whether a condition counts is told by what is around it.
+                    // What is around a condition decides whether it counts.
                     let line = CheckedLine { number, words, certain: true, is_cut };
                     self.branch(directive, &line, &mut levels, found);
                     continue;

@@ -35,7 +35,7 @@ pub(super) enum Mode {
     Tcp,
     Http,
     Spop,
-    /// Something else, or what can't be told.
+    /// Another mode, or an unknown one.
     Other,
 }
 
@@ -67,7 +67,7 @@ impl Mode {
     }
 }
 
-/// The mode of each section; where a line can't be told, it is another one.
+/// The mode of each section; a line that can't be read makes it unknown.
 pub(super) fn modes(configuration: &Configuration<'_>, governing: &[Option<usize>]) -> Vec<Mode> {
     let mut modes: Vec<Mode> = Vec::with_capacity(configuration.parts.len());
     for (part, governor) in configuration.parts.iter().zip(governing) {

@@ -28,9 +28,9 @@ pub(super) struct Needs {
     missing: Vec<Missing>,
     /// What a section requires and denies, whatever others provide.
     denied: Vec<Missing>,
-    /// For each kind of health check of the section at hand, whether its first step connects; nothing where that can't be told.
+    /// For each kind of health check of the section at hand, whether its first step connects; nothing where that is unknown.
     first_steps: FxHashMap<&'static str, Option<Step>>,
-    /// The numbers that `global` sets; nothing where a number can't be told.
+    /// The numbers that `global` sets; nothing where a number is unknown.
     limits: FxHashMap<&'static str, Option<i64>>,
     exceeding: Vec<Exceeding>,
     /// The servers of all sections, as `backend/server`, each with whether it has a health check.

@@ -90,7 +90,7 @@ fn words_of(line: &Line<'_>) -> Vec<String> {
     line.words().map(|word| word.to_str_lossy().into_owned()).collect()
 }
 
-/// Returns whether a line may have a condition; most can be told without splitting them.
+/// Returns whether a line may have a condition; for most, that is decided without splitting them.
 fn has_condition(line: &Line<'_>) -> bool {
     ["if", "unless"].iter().any(|word| memchr::memmem::find(line.raw(), word.as_bytes()).is_some())
 }

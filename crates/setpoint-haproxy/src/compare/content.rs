@@ -75,7 +75,7 @@ fn named<'a>(
     }
 }
 
-/// Objects by name; the second of a name is told from the first.
+/// Objects by name, and by their number among those that share it.
 fn by_name<'a>(objects: &[&'a Object]) -> BTreeMap<(SmolStr, usize), &'a Object> {
     let mut found = BTreeMap::new();
     for &object in objects {

@@ -226,7 +226,7 @@ fn are_fragile(operations: &[Operation], (old, new): &(Side<'_>, Side<'_>), cx: 
     };
     let is_conditional = operations.iter().any(creates)
         && old.document.sections().iter().any(|section| section.is_conditional());
-    // Whether a word opens a section that nobody knows is told by how the lines before it are indented.
+    // The indentation of the lines before it decides whether an unknown word opens a section.
     let is_unknown = |section: &&Arc<Section>| section.kind() == SectionKind::Unknown;
     let has_unknown = [old, new].iter().any(|side| side.document.sections().iter().any(|it| is_unknown(&it)));
     let are_placed_first = [old, new].iter().all(|side| sections::are_placed_first(side.document));

@@ -55,8 +55,8 @@ fn subject(words: &[Vec<u8>]) -> &[Vec<u8>] {
     words.get(words.iter().take_while(is_prefix).count()..).unwrap_or_default()
 }
 
-/// Returns whether a line that the model does not cover says something of an attribute that changes: which of both lines holds then
-/// is told by their places.
+/// Returns whether a line that the model does not cover says something of an attribute that changes: their places decide then
+/// which of both lines holds.
 pub(super) fn states_one_of(
     changes: &[AttributeChange],
     section: &Section,

@@ -8,7 +8,7 @@ use crate::text::SectionKind;
 
 /// Which section of a document.
 ///
-/// The n-th of several that share kind and name is told by `nth`, counted from 0: anonymous `defaults`, above all.
+/// `nth`, counted from 0, distinguishes sections that share kind and name: anonymous `defaults`, above all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SectionKey {
     /// What it is.

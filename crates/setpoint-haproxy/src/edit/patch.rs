@@ -9,7 +9,7 @@ use crate::model::{Context, Object, section_model};
 use crate::text::{Document, Line, Section, Word};
 
 /// A line that says `new` and differs from the one that says `old` only in the words that must; none where that can't be
-/// told, and the line is to be written anew.
+/// decided, and the line is to be written anew.
 ///
 /// `canonical` holds both objects as they are printed. What differs between these is sought in the line, each word by the
 /// one before it; what comes in addition is put at the end. Whether the result says `new` is for the model to confirm.

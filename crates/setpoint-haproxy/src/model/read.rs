@@ -72,7 +72,7 @@ fn read_section(section: &Section, cx: &Context, fingerprint: u64) -> SectionMod
                     read.unmodelled.push(line.number());
                 }
             }
-            // What is not known by its name can't be told from others.
+            // A section of an unknown name can't be distinguished from others.
             Ok(LineContent::Unmodelled) if is_header => {
                 read.text_only = Some(TextOnly::Broken);
                 return read;

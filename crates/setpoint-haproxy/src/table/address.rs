@@ -125,7 +125,8 @@ pub(super) struct Accepted {
 
 /// Returns what is wrong with an address, if something is.
 pub(super) fn complaint(text: &str, accepted: Accepted, version: Version) -> Option<Complaint> {
-    if text.contains('$') {
+    // A variable stands in double quotes; elsewhere, its sign is a character as others are.
+    if text.contains("${") || text.contains('"') {
         return None;
     }
     let families = text.split(',').filter_map(Family::of);

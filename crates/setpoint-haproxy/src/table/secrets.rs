@@ -279,7 +279,7 @@ impl Secrets {
     fn like(&self, word: &str) -> Option<&'static str> {
         let after = self.after.iter().map(|(_, word)| *word);
         let others = self.before_rest.keys().chain(&self.after_colon).chain(self.after_name.keys()).copied();
-        // Most words are told from most others at first sight.
+        // Length and ends of a word rule out most others.
         let ends = |word: &str| (word.bytes().next(), word.bytes().next_back());
         let (first, last) = ends(word);
         let is_near = |other: &&'static str| {

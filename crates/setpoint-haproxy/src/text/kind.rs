@@ -98,7 +98,7 @@ impl SectionKind {
 
     /// The kind that a decoded first word opens, if it opens one.
     pub fn from_keyword(word: &[u8]) -> Option<Self> {
-        // Asked for every line there is: most words are told by their length and first letter.
+        // Asked for every line there is: length and first letter decide for most words.
         Some(match word {
             b"global" => Self::Global,
             b"defaults" => Self::Defaults,

@@ -237,7 +237,9 @@ pub(crate) fn plain<'a>(line: &'a str, mut give: impl FnMut(&'a str)) -> bool {
             give(line.get(start..at).unwrap_or_default());
         }
         match bytes.get(at) {
-            None | Some(b'#') => return true,
+            None => return true,
+            // A NUL makes a line unreadable wherever it stands.
+            Some(b'#') => return memchr::memchr(0, bytes.get(at..).unwrap_or_default()).is_none(),
             Some(b' ' | b'\t') => {}
             Some(_) => return false,
         }
@@ -541,7 +543,7 @@ mod tests {
         for line in ["", "  ", "a", "\tserver  s1\t1.2.3.4:80 check ", "a b#c", "a # b", "#", "é ü x"] {
             assert_eq!(split(line), Some(words(line)), "{line:?}");
         }
-        for line in ["a \"b\"", "a 'b'", "a\\ b", "a $b", "a\rb", "a \x0bb", "a\0"] {
+        for line in ["a \"b\"", "a 'b'", "a\\ b", "a $b", "a\rb", "a \x0bb", "a\0", "a # b\0"] {
             assert_eq!(split(line), None, "{line:?}");
         }
     }

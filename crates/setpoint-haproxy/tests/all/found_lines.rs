@@ -280,6 +280,7 @@ fn numbers_are_read_as_haproxy_reads_them() {
             ("server s 127.0.0.1:1 addr 127.0.0.1:+1", "127.0.0.1:+1"),
             ("bind a:b:80", "a:b"),
             ("bind :x:80", ":x"),
+            ("bind 127.0.0.1:$PORT", "$PORT"),
             ("bind 127.0.0.089:80", "127.0.0.089"),
             ("bind 127.0.0.1:1 crt-ignore-err 404,410", "404,410"),
             ("mode tcp\n  server s 127.0.0.1:1 redir http://x", "redir"),

@@ -37,6 +37,7 @@ fn a_line_with_a_variable_is_text_until_its_value_is_known() {
 fn a_section_without_a_model_or_with_a_broken_line_is_text_only() {
     assert_eq!(read("captcha c\n  provider x\n").text_only, Some(TextOnly::NoModel));
     assert_eq!(read("backend b\n  description it's\n").text_only, Some(TextOnly::Broken));
+    assert_eq!(read("backend b\n  mode http # \0\n").text_only, Some(TextOnly::Broken));
 }
 
 #[test]
