@@ -1,7 +1,7 @@
 //! Dependencies of order alone, as a schedule keeps them.
 //!
-//! An item that goes and comes back is not touched before what it comes after is as intended: where that fails, the item
-//! stays as it was. What goes for good does so after what came after it.
+//! An item that goes and comes back is not touched before what it comes after, or needs from then on, is as intended: where that
+//! fails, the item stays as it was. What goes for good does so after what came after it.
 //!
 //! Such a dependency never makes an order impossible. Edges that would close a circle are soft.
 
@@ -33,7 +33,7 @@ impl Planner<'_> {
             let this = draft.down(subject);
             let mut seen: FxHashSet<u32> = FxHashSet::default();
             if deletes && self.subject(subject).outcome == Outcome::Recreate {
-                for target in self.comes_after(subject, Side::Int) {
+                for target in self.will_need(subject) {
                     let (first, up) = (draft.first(target), draft.up(target));
                     if matches!(draft.kind(up), Some(StepKind::Create | StepKind::Modify))
                         && seen.insert(target)
@@ -78,6 +78,18 @@ impl Planner<'_> {
                 draft.edge(from, to, false);
             }
         }
+    }
+
+    /// What the intended value of an item comes after, and what it needs that its present value does not.
+    fn will_need(&mut self, id: u32) -> Vec<u32> {
+        let of_cur = self.groups(id, Side::Cur).flat_map(|(_, alternatives)| alternatives);
+        let needed: FxHashSet<u32> = of_cur.map(|edge| self.at_cur(edge.slot)).collect();
+        let mut will_need = Vec::new();
+        for (dependency, alternatives) in self.groups(id, Side::Int) {
+            let targets = alternatives.iter().map(|edge| self.at_int(edge.slot));
+            will_need.extend(targets.filter(|target| dependency.is_order() || !needed.contains(target)));
+        }
+        will_need
     }
 
     /// What the value of an item on one side comes after, by order alone.

@@ -361,7 +361,13 @@ impl Planner<'_> {
             let key = key.map_or_else(String::new, ToString::to_string);
             return Some((Standing::Pending, vec![format!("{key} is held by {}", self.reference(holder))]));
         }
-        if this.is_stuck() {
+        if this.is_left_for_failed() && !this.is_intended() {
+            return Some((
+                Standing::Pending,
+                vec!["waits for what needs it, and can't change yet".to_owned()],
+            ));
+        }
+        if this.is_stuck() || this.is_left_for_failed() {
             return Some((Standing::Pending, self.unmet(id)));
         }
         blocked.then(|| {

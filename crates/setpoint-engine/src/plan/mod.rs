@@ -84,6 +84,8 @@ pub(crate) struct Planner<'a> {
     tangled: FxHashSet<u32>,
     /// Items that are there and gain dependencies with their intended value.
     gains: FxHashSet<u32>,
+    /// Items that are there and stay as they are, because their intended value needs something that failed; and what these need.
+    left_for_failed: FxHashSet<u32>,
     /// Background operations that the new intent made pointless.
     pub(crate) obsolete: Vec<u32>,
     pub(crate) schedule: Schedule,
@@ -117,6 +119,7 @@ impl<'a> Planner<'a> {
             cycle_of: FxHashMap::default(),
             tangled: FxHashSet::default(),
             gains: FxHashSet::default(),
+            left_for_failed: FxHashSet::default(),
             obsolete: Vec::new(),
             schedule: Schedule::default(),
             related: Related::default(),

@@ -6,8 +6,9 @@
 //!    only hold each other up are not reached.
 //! 4. *Cascade*: what must go and come back because something it needs does.
 //!
-//! 2 to 4 are repeated where a cascade changes what is there in the end, and after an item was chosen to be
-//! deleted temporarily because no order of operations keeps it in place.
+//! 2 to 4 are repeated where a cascade changes what is there in the end, where an item is left as it is because its intended value
+//! needs something that failed, and after an item was chosen to be deleted temporarily because no order of operations keeps it in
+//! place.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -27,8 +28,7 @@ impl Planner<'_> {
         self.settle_claims_of_present();
         loop {
             self.find_lost();
-            self.find_supported();
-            if self.cascade() {
+            if self.find_supported() || self.cascade() {
                 continue;
             }
             self.hold_back();

@@ -198,7 +198,8 @@ pub(crate) enum Course {
     Direct,
     /// It stays in place while its only support is replaced by another.
     Switches,
-    /// Not in this run: it has no configurator, its next attempt is not due, or what it comes after is missing.
+    /// Not in this run: it has no configurator, its next attempt is not due, what it comes after is missing, or what it needs from now on
+    /// has failed.
     Held,
 }
 
@@ -335,6 +336,11 @@ impl Subject {
     /// Returns whether its operation can't be run now.
     pub(crate) fn is_held(&self) -> bool {
         self.course == Course::Held
+    }
+
+    /// Returns whether it stays as it is although something else is intended, as its intended value needs what has failed.
+    pub(crate) fn is_left_for_failed(&self) -> bool {
+        self.is_held() && self.is_present() && self.outcome == Outcome::Keep && !self.takes_intent()
     }
 
     /// Returns whether it is there now and stays, so that its dependencies must hold.

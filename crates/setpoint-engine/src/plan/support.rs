@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use setpoint_graph::{Components, Dependency, Edge, ItemRef};
 
 use super::edges::Side;
-use super::{EndValue, NONE, Operator, Outcome, Planner, Support, Why};
+use super::{Course, EndValue, NONE, Operator, Outcome, Planner, Support, Why};
 
 impl<'a> Planner<'a> {
     /// Marks what is there and may have lost a dependency.
@@ -144,8 +144,9 @@ impl<'a> Planner<'a> {
         found
     }
 
-    /// Finds what can be there in the end, of the lost and of those to be created.
-    pub(super) fn find_supported(&mut self) {
+    /// Finds what can be there in the end, of the lost and of those to be created. Returns whether something is left as it is that was
+    /// to change, so that all of it has to be found anew.
+    pub(super) fn find_supported(&mut self) -> bool {
         self.met.clear();
         self.reset_holders();
         let claims = self.int.has_claims();
@@ -225,6 +226,9 @@ impl<'a> Planner<'a> {
             }
             self.satisfy_dependents(id, &mut ready);
         }
+        if self.leave_what_needs_what_failed() {
+            return true;
+        }
         for i in 0..self.active.len() {
             let id = self.active[i];
             let this = self.subject(id);
@@ -240,6 +244,84 @@ impl<'a> Planner<'a> {
                 Support::Settled | Support::Retained => {}
             }
         }
+        false
+    }
+
+    /// Leaves items as they are whose intended value needs something that failed. A failure takes nothing away: they go only if what
+    /// their present value needs goes, too.
+    fn leave_what_needs_what_failed(&mut self) -> bool {
+        let mut lost = Vec::new();
+        for i in 0..self.active.len() {
+            let id = self.active[i];
+            let this = self.subject(id);
+            let loses = this.support == Support::Lost && this.is_present() && this.takes_intent();
+            if loses && !self.left_for_failed.contains(&id) && self.needs_what_failed(id) {
+                lost.push(id);
+            }
+        }
+        // What is as intended lost something because of others: it has it again where these stay as they are.
+        let (changed, others): (Vec<u32>, Vec<u32>) =
+            lost.into_iter().partition(|&id| self.cur_item(id) != self.int_item(id));
+        let left = if changed.is_empty() { others } else { changed };
+        for &id in &left {
+            self.leave(id, Why::Changed);
+        }
+        !left.is_empty()
+    }
+
+    /// Leaves an item as it is, with what its present value needs and nobody wants any more.
+    fn leave(&mut self, id: u32, why: Why) {
+        let mut todo = vec![(id, why)];
+        while let Some((id, why)) = todo.pop() {
+            self.left_for_failed.insert(id);
+            let this = self.subject_mut(id);
+            (this.outcome, this.why) = (Outcome::Keep, why);
+            (this.end, this.course) = (EndValue::Current, Course::Held);
+            for (dependency, alternatives) in self.groups(id, Side::Cur) {
+                if dependency.is_order() || self.is_met(Side::Cur, dependency, alternatives) {
+                    continue;
+                }
+                for edge in alternatives {
+                    let target = self.at_cur(edge.slot);
+                    let this = self.subject(target);
+                    let removed = this.outcome == Outcome::Delete && this.why == Why::Removed;
+                    if removed && this.is_present() && !self.left_for_failed.contains(&target) {
+                        todo.push((target, Why::Removed));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns whether something failed that the intended value of an item needs, or that what it needs waits for in turn.
+    fn needs_what_failed(&mut self, id: u32) -> bool {
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
+        let mut todo = vec![id];
+        while let Some(id) = todo.pop() {
+            let present = self.subject(id).is_present();
+            for (dependency, alternatives) in self.groups(id, Side::Int) {
+                if dependency.is_order() && present || self.is_met(Side::Int, dependency, alternatives) {
+                    continue;
+                }
+                for edge in alternatives {
+                    let target = self.at_int(edge.slot);
+                    if self.subject(target).is_external() || !self.subject(target).is_intended() {
+                        continue;
+                    }
+                    if self.has_failed(target) {
+                        return true;
+                    }
+                    if seen.insert(target) {
+                        todo.push(target);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn has_failed(&self, id: u32) -> bool {
+        self.subject(id).not_due || self.inputs.failed.contains(self.reference(id))
     }
 
     /// Lets items look again that are not there and may have waited for this one.

@@ -54,6 +54,15 @@ pub(super) fn update_planning_state(
         planning.waiting.retain(|item, _| intended.contains(item));
         planning.dirty.retain(|item| intended.contains(item) || current.contains(item));
     }
+    // What waits for something that failed is looked at in each run: nothing says when that succeeds.
+    for &id in &pass.active {
+        let subject = &plan.subjects[id as usize];
+        if subject.is_left_for_failed()
+            && let Some(item) = name(id).or_else(|| current.reference_at(subject.cur.slot()?))
+        {
+            planning.dirty.insert(item.clone());
+        }
+    }
     for (step, outcome) in plan.schedule.steps.iter().zip(outcomes) {
         if *outcome == StepOutcome::Done {
             continue;

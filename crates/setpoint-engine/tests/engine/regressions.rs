@@ -122,6 +122,66 @@ async fn a_modification_that_adds_a_dependency_on_a_new_item_stays_a_modificatio
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_would_need_something_that_failed_stays_as_it_is_until_that_succeeds() {
+    let mut bench = Bench::new();
+    let policy = RetryPolicy::exponential(Duration::from_secs(10), Duration::from_mins(1));
+    bench.engine = bench.world.engine().with_retry(policy);
+    bench.put(thing("A")).put(thing("B")).put(thing("C").on("B"));
+    bench.run().await;
+    bench.world.take_log();
+    bench.world.fail("Z", Operation::Create, "no room");
+    bench
+        .put(thing("A").fixed(1).on("Z"))
+        .put(thing("B").value(1).on("Y"))
+        .put(thing("Z"))
+        .put(thing("Y").after("Z"));
+    assert_eq!(log(&bench.run().await), ["create Z (no room)"]);
+    let too_early = bench.run().await;
+    assert_eq!(log(&too_early), [""; 0], "nothing is taken away either while the next attempt is not due");
+    let plan = bench.plan();
+    let left: Vec<String> =
+        plan.left.iter().map(|left| format!("{}: {:?}", left.name, left.causes)).collect();
+    assert!(
+        left.iter().any(|left| left
+            .contains("A: [\"waits for thing/Z (A rests on it): thing/Z failed to create: no room\"]")),
+        "{left:?}"
+    );
+    assert!(left.iter().any(|left| left.starts_with("B: [\"waits for thing/Y")), "{left:?}");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(log(&bench.run().await), ["create Z", "create Y", "modify B", "delete A", "create A"]);
+    bench.world.assert_no_violation();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_intended_any_more_stays_while_something_needs_it_that_can_not_change_yet() {
+    let mut bench = Bench::new();
+    bench.put(thing("A").on("X")).put(thing("X").on("W")).put(thing("W"));
+    bench.run().await;
+    bench.world.fail("Z", Operation::Create, "no room");
+    bench.del("X").del("W");
+    bench.put(thing("A").on("Z")).put(thing("Z"));
+    assert_eq!(log(&bench.run().await), ["create Z (no room)"]);
+    assert_eq!(bench.world.names(), ["A", "W", "X"]);
+    assert_eq!(log(&bench.run().await), ["create Z", "modify A", "delete X", "delete W"]);
+    bench.world.assert_no_violation();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_loses_what_it_needs_goes_also_while_its_intended_value_needs_something_that_failed() {
+    let mut bench = Bench::new();
+    bench.appear(external("net"));
+    bench.put(external("net")).put(thing("A").on("net"));
+    bench.run().await;
+    bench.world.fail("Z", Operation::Create, "no room");
+    bench.put(thing("A").on("net").on("Z")).put(thing("Z"));
+    assert_eq!(log(&bench.run().await), ["create Z (no room)"]);
+    bench.world.fail("Z", Operation::Create, "no room");
+    bench.vanish("net");
+    assert!(log(&bench.run().await).contains(&"delete A".to_owned()));
+    bench.world.assert_no_violation();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_background_modification_or_deletion_does_not_hold_up_unrelated_creations() {
     let mut bench = Bench::new();
     bench.put(thing("A")).put(thing("B"));
