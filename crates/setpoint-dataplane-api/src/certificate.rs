@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
 use x509_parser::pem::Pem;
-use x509_parser::prelude::X509Name;
+use x509_parser::prelude::{GeneralName, X509Certificate, X509Name};
 
 /// Reads the first certificate of a file that holds its key, too. Returns its properties.
 pub(crate) fn described(bytes: &[u8]) -> Result<Map<String, Json>, &'static str> {
@@ -21,6 +21,7 @@ pub(crate) fn described(bytes: &[u8]) -> Result<Map<String, Json>, &'static str>
         }
     };
     add("subject", common_name(certificate.subject()));
+    add("domains", hosts(&certificate));
     add("issuers", common_name(certificate.issuer()));
     add("serial", certificate.tbs_certificate.serial.to_string());
     add("not_before", written(certificate.validity().not_before.timestamp()));
@@ -30,6 +31,17 @@ pub(crate) fn described(bytes: &[u8]) -> Result<Map<String, Json>, &'static str>
 
 fn common_name(name: &X509Name<'_>) -> String {
     name.iter_common_name().next().and_then(|name| name.as_str().ok()).unwrap_or_default().to_owned()
+}
+
+/// The hosts that it is for, by its alternative names.
+fn hosts(certificate: &X509Certificate<'_>) -> String {
+    let names = certificate.subject_alternative_name().ok().flatten();
+    let names = names.map(|names| names.value.general_names.as_slice()).unwrap_or_default();
+    let hosts = names.iter().filter_map(|name| match name {
+        GeneralName::DNSName(host) => Some(*host),
+        _ => None,
+    });
+    hosts.collect::<Vec<_>>().join(", ")
 }
 
 /// A time as the API writes it.

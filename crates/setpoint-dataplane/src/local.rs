@@ -12,7 +12,7 @@ use setpoint_haproxy::api::SECTIONS;
 use setpoint_haproxy::compare::{ChildKey, Operation, Subject};
 use setpoint_haproxy::edit::EditError;
 use setpoint_haproxy::model::{Context, Object, ObjectKind, SectionModel};
-use setpoint_haproxy::text::SectionKind;
+use setpoint_haproxy::text::{Document, SectionKind};
 use setpoint_instance::cli::{Request, RequestError, Table};
 use setpoint_instance::configuration::Configuration;
 use setpoint_instance::instance::{
@@ -252,6 +252,10 @@ impl Target for LocalTarget {
 
     fn costs(&self) -> Costs {
         Costs::SETPOINT
+    }
+
+    fn loses(&self, _: &Document) -> Option<String> {
+        None
     }
 
     fn carries(&self, bundle: &Bundle) -> bool {

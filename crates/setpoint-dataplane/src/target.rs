@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use setpoint_haproxy::compare::{Operation, Subject};
 use setpoint_haproxy::model::{Context, ObjectKind, Version};
-use setpoint_haproxy::text::SectionKind;
+use setpoint_haproxy::text::{Document, SectionKind};
 use setpoint_plan::Action;
 
 use crate::client::entries;
@@ -51,6 +51,9 @@ pub trait Target: Sync {
 
     /// What calls cost.
     fn costs(&self) -> Costs;
+
+    /// Returns why a text would mean something else after it was written here, if it would.
+    fn loses(&self, text: &Document) -> Option<String>;
 
     /// Returns whether there is a call for several operations at once.
     fn carries(&self, bundle: &Bundle) -> bool;
@@ -243,6 +246,26 @@ fn misdone(operation: &Operation, cx: &Context) -> Option<&'static str> {
     }
 }
 
+/// A line this long ends what the original reads of a text, whatever follows: seen at 3.0, 3.2 and 3.4.
+const TOO_LONG: usize = 64 * 1024;
+
+/// What the original loses of a text that it writes, if it does.
+fn lost(text: &Document) -> Option<String> {
+    text.sections().iter().find_map(|section| {
+        let name = section.name().map(|name| format!(" {}", String::from_utf8_lossy(&name)));
+        let place = format!("{}{}", section.kind(), name.unwrap_or_default());
+        if section.is_conditional() {
+            Some(format!("it puts `.if` and `.endif` elsewhere, and they stand around {place}"))
+        } else if section.bytes().split(|byte| *byte == b'\n').any(|line| line.len() >= TOO_LONG) {
+            Some(format!(
+                "it reads no line of {TOO_LONG} bytes or more, as in {place}, and nothing behind one"
+            ))
+        } else {
+            None
+        }
+    })
+}
+
 /// What the original tells a running HAProxy of a server that changes. For all else it reloads.
 const TOLD: [&str; 5] = ["weight", "address", "port", "maintenance", "metadata"];
 
@@ -290,6 +313,10 @@ impl Target for ApiTarget {
 
     fn costs(&self) -> Costs {
         if self.is_setpoint { Costs::SETPOINT } else { Costs::ORIGINAL }
+    }
+
+    fn loses(&self, text: &Document) -> Option<String> {
+        (!self.is_setpoint).then(|| lost(text)).flatten()
     }
 
     fn carries(&self, bundle: &Bundle) -> bool {

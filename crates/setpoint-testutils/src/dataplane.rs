@@ -119,14 +119,27 @@ impl Dataplane {
             let text = std::fs::read_to_string(&file).expect("a file that was just written can be read");
             std::fs::write(&file, format!("# _version={counted}\n{text}")).expect("and written again");
         }
-        let dataplane = Self::launched(program.clone(), haproxy);
+        let dataplane = Self::launched(program.clone(), haproxy, Workdir::new("dataplaneapi"));
+        dataplane.ready(wait::LIMIT).await;
+        Ok(dataplane)
+    }
+
+    /// The same in a folder that holds files already, such as maps, which the configuration may name.
+    pub async fn start_in(
+        folder: Workdir,
+        program: &DataplaneProgram,
+        version: Version,
+        configuration: impl FnOnce(&Port) -> String,
+    ) -> Result<Self, Missing> {
+        let haproxy = Haproxy::start_with_one_file(version, configuration).await?;
+        let dataplane = Self::launched(program.clone(), haproxy, folder);
         dataplane.ready(wait::LIMIT).await;
         Ok(dataplane)
     }
 
     /// Starts the process and does not wait.
-    fn launched(program: DataplaneProgram, haproxy: Haproxy) -> Self {
-        let (folder, port) = (Workdir::new("dataplaneapi"), Port::lease());
+    fn launched(program: DataplaneProgram, haproxy: Haproxy, folder: Workdir) -> Self {
+        let port = Port::lease();
         prepare(&folder, &port, &haproxy);
         let process = launch(&program, &folder);
         Self { program, process, folder, port, haproxy }
@@ -187,7 +200,8 @@ impl Dataplane {
 /// Writes what it reads at its start, and makes the folders it keeps things in.
 fn prepare(folder: &Workdir, port: &Port, haproxy: &Haproxy) {
     for (_, _, name) in FOLDERS {
-        std::fs::create_dir(folder.path().join(name)).expect("a folder in the temporary folder can be made");
+        std::fs::create_dir_all(folder.path().join(name))
+            .expect("a folder in the temporary folder can be made");
     }
     folder.write("users.cfg", format!("userlist {USERLIST}\n  user {USER} insecure-password {PASSWORD}\n"));
     // A command of the API is split at blanks and run without a shell; a file has room for both. The master's number

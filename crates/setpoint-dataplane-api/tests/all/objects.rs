@@ -345,7 +345,10 @@ async fn models(dialect: Dialect) -> Result<Option<Tally>, Missing> {
         } else {
             status < 300 && words(&came) == words(&recorded) && tidied(&read) == tidied(&case["read"])
         };
-        let is_read = expected.as_ref().map(tidied) == Some(tidied(&read));
+        // A line that expands a variable of which nobody knows the value stays text: there is no such object.
+        let is_text =
+            expected.is_none() && read["code"] == 404 && came.iter().any(|line| line.contains("${"));
+        let is_read = is_text || expected.as_ref().map(tidied) == Some(tidied(&read));
         let as_modelled =
             refused || status < 300 && model.as_deref().map(words) == Some(words(&came)) && is_read;
         tally.count((section, name), as_recorded, as_modelled, || {

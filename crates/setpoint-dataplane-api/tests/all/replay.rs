@@ -286,6 +286,17 @@ impl Speaker {
         (status, headers, body)
     }
 
+    /// Waits until the server says that no reload is due.
+    pub(crate) async fn settled(&self) {
+        let url = format!("{}/v3/services/haproxy/reloads", self.url);
+        setpoint_testutils::wait::until("no reload is due", WITHIN, async || {
+            let asked = self.client.get(&url).basic_auth("admin", Some("adminpwd")).send().await.ok()?;
+            let reloads = asked.text().await.ok()?;
+            (!reloads.contains("in_progress")).then_some(())
+        })
+        .await;
+    }
+
     /// Takes over what recorded names stand for, and where versions stand.
     fn learn(&mut self, exchange: &Exchange, headers: &BTreeMap<String, String>, body: &str) {
         let version = |headers: &BTreeMap<String, String>| {

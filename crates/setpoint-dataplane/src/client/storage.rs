@@ -136,8 +136,31 @@ impl Client {
     /// Gives a running HAProxy another file of authorities.
     pub async fn replace_ca_file(&self, name: &str, bytes: &[u8]) -> Result<(), ApiError> {
         self.capabilities().require(Capability::SslCaFiles)?;
-        let call = Call::put(CA_FILES).part(name).file(name, bytes.to_vec());
-        self.transport().call(call, &[200]).await?;
+        let call = Call::put(CA_FILES).part(name).file(name, closed(bytes));
+        // The original 3.4 says that it was made.
+        self.transport().call(call, &[200, 201]).await?;
         Ok(())
+    }
+}
+
+/// What ends with an empty line. The original 3.2 passes authorities on to HAProxy as they are, which waits for that line until the API
+/// gives up.
+fn closed(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    while !bytes.ends_with(b"\n\n") {
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::closed;
+
+    #[test]
+    fn what_haproxy_is_told_ends_with_an_empty_line() {
+        for (bytes, told) in [("a", "a\n\n"), ("a\n", "a\n\n"), ("a\n\n", "a\n\n")] {
+            assert_eq!(closed(bytes.as_bytes()), told.as_bytes());
+        }
     }
 }

@@ -61,7 +61,8 @@ impl<T: Target> Run<'_, T> {
         if !files_wait || committed.reloads {
             return Ok(committed);
         }
-        // Only a commit reloads whatever has changed.
+        // Only a commit reloads whatever has changed. It writes the text, too.
+        self.can_be_kept(desired).map_err(Failed::Error)?;
         let version = self.version_of(&committed).await?;
         self.transaction(&[], version, true, result).await
     }

@@ -126,6 +126,9 @@ impl<'a, T: Target> Run<'a, T> {
                     return self.repair_running(&desired, result).await;
                 }
                 let writes = self.writes(&found, &current.document, &diff);
+                if !diff.is_empty() || writes.take_reload() {
+                    self.can_be_kept(&desired)?;
+                }
                 let written = self.write_files(&writes, result).await?;
                 files = Some((found, written));
             }
@@ -214,6 +217,14 @@ impl<'a, T: Target> Run<'a, T> {
             .map_err(|error| SyncError::new(Stage::Compare, error.to_string()))?;
         diff.narrow(|operation| self.target.needs_reload(operation));
         Ok(diff)
+    }
+
+    /// Sees to it that a text means the same after it was written there: what HAProxy makes of it otherwise is known too late.
+    fn can_be_kept(&self, desired: &Document) -> Result<(), SyncError> {
+        let Some(why) = self.target.loses(desired) else { return Ok(()) };
+        let message = format!("the Dataplane API would not keep this configuration: {why}");
+        Err(SyncError::new(Stage::Compare, message)
+            .hint("say it in another way, or sync without this API: `--local`, or `setpoint haproxy serve`"))
     }
 
     /// By which way a difference is carried over; none if there is none.

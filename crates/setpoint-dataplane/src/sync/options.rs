@@ -253,3 +253,32 @@ pub struct FailedSync {
     /// What was done.
     pub result: SyncResult,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_file_counts_in_a_digest_and_so_does_each_of_its_bytes() {
+        let kinds: [fn(&mut AuxiliaryFiles) -> &mut Option<Files>; 5] = [
+            |files| &mut files.maps,
+            |files| &mut files.general,
+            |files| &mut files.certificates,
+            |files| &mut files.ca_files,
+            |files| &mut files.crt_lists,
+        ];
+        let mut digests = vec![Desired::default().digest()];
+        for kind in kinds {
+            for bytes in [None, Some("one"), Some("two")] {
+                let mut desired = Desired::default();
+                let files = bytes.map(|bytes| ("a".to_owned(), bytes.as_bytes().to_vec()));
+                *kind(&mut desired.files) = Some(files.into_iter().collect());
+                digests.push(desired.digest());
+            }
+        }
+        let count = digests.len();
+        digests.sort();
+        digests.dedup();
+        assert_eq!(digests.len(), count);
+    }
+}

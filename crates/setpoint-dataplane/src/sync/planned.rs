@@ -81,6 +81,9 @@ pub async fn plan<T: Target>(
     let diff = run.compare(&current.document, &wanted)?;
     let files = run.compare_files(&diff).await?;
     let writes = run.writes(&files, &current.document, &diff);
+    if !diff.is_empty() || writes.take_reload() {
+        run.can_be_kept(&wanted)?;
+    }
     let way = run.way(&diff, current.version, &wanted, writes.take_reload())?;
     let (mode, ways) = way.map(|way| (way.mode, way.planned)).unzip();
     let reload_causes = run.reload_causes(mode, &diff, &writes, [&current.document, &wanted]);

@@ -11,6 +11,7 @@ use setpoint_dataplane::local::LocalTarget;
 use setpoint_dataplane::target::{ApiTarget, Effect, Target};
 use setpoint_haproxy::compare::Operation;
 use setpoint_haproxy::model::Context;
+use setpoint_haproxy::text::Document;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Any {
@@ -77,6 +78,10 @@ impl Target for Any {
 
     fn costs(&self) -> Costs {
         on!(self, target => target.costs())
+    }
+
+    fn loses(&self, text: &Document) -> Option<String> {
+        on!(self, target => target.loses(text))
     }
 
     fn carries(&self, bundle: &Bundle) -> bool {

@@ -15,6 +15,7 @@ use setpoint_dataplane::files::Usage;
 use setpoint_dataplane::target::{Effect, Target};
 use setpoint_haproxy::compare::Operation;
 use setpoint_haproxy::model::Context;
+use setpoint_haproxy::text::Document;
 use setpoint_testutils::wait;
 use tokio::sync::Semaphore;
 
@@ -178,6 +179,10 @@ impl<T: Target> Target for Counting<T> {
 
     fn costs(&self) -> Costs {
         if self.is_original { Costs::ORIGINAL } else { self.inner.costs() }
+    }
+
+    fn loses(&self, text: &Document) -> Option<String> {
+        self.inner.loses(text)
     }
 
     fn carries(&self, bundle: &Bundle) -> bool {

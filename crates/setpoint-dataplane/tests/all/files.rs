@@ -17,28 +17,33 @@ use crate::fake::{Fake, hello};
 use crate::sync::{TEXT, error, options, world};
 use crate::world::World;
 
-fn certificate() -> Vec<u8> {
+pub(crate) fn certificate() -> Vec<u8> {
     let made = Authority::new().server();
     (made.certificate + &made.key).into_bytes()
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a kind of files that is managed is some")]
-fn files<const N: usize>(files: [(&str, &[u8]); N]) -> Option<Files> {
+pub(crate) fn files<const N: usize>(files: [(&str, &[u8]); N]) -> Option<Files> {
     Some(files.into_iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).collect())
 }
 
-fn cheapest() -> SyncOptions {
+pub(crate) fn cheapest() -> SyncOptions {
     SyncOptions { choice: Choice::Cheapest(Weights::default()), fallback_to_raw: false, ..options() }
 }
 
-async fn bring<T: Target>(target: &T, text: &str, files: &AuxiliaryFiles) -> SyncResult {
+pub(crate) async fn bring<T: Target>(target: &T, text: &str, files: &AuxiliaryFiles) -> SyncResult {
     let desired = Desired { text: text.as_bytes().to_vec(), files: files.clone() };
     let synced = sync(target, &desired, &cheapest(), &CancellationToken::new()).await;
     synced.map_err(|failed| failed.error.chain()).unwrap()
 }
 
 /// Brings a target there: HAProxy reloads as often as the plan said, and a second sync finds nothing to do. Returns how often.
-async fn as_planned<T: Target>(world: &World, target: &T, text: &str, files: &AuxiliaryFiles) -> u64 {
+pub(crate) async fn as_planned<T: Target>(
+    world: &World,
+    target: &T,
+    text: &str,
+    files: &AuxiliaryFiles,
+) -> u64 {
     let desired = Desired { text: text.as_bytes().to_vec(), files: files.clone() };
     let planned = plan(target, &desired, &cheapest(), &CancellationToken::new()).await.unwrap();
     world.settled().await;
@@ -252,6 +257,17 @@ async fn authorities_at_the_original_are_told_where_it_can_and_take_a_reload_whe
         bring(&target, &text, &with(&one)).await;
         assert_eq!(as_planned(&world, &target, &text, &with(&other)).await, reloads, "{dialect:?}");
         world.end().await;
+    }
+}
+
+/// The specification says the one, and the original the other.
+#[tokio::test]
+async fn authorities_are_told_whether_the_api_says_that_they_were_changed_or_made() {
+    for status in [200, 201] {
+        let fake =
+            Fake::start(move |call| hello("v3.4.0", call).unwrap_or((status, "", String::new()))).await;
+        let client = Client::connect(Settings::new(&fake.url)).await.unwrap();
+        client.replace_ca_file("/general/ca.pem", b"authority").await.unwrap();
     }
 }
 

@@ -10,6 +10,7 @@ mod families;
 mod faults;
 mod files;
 mod kinds;
+mod originals;
 mod overload;
 mod read_back;
 mod rolling;

@@ -3,13 +3,16 @@
 use std::time::{Duration, Instant};
 
 use setpoint_dataplane::client::{ApiError, Client, Settings};
+use setpoint_dataplane::error::Stage;
 use setpoint_dataplane::files::AuxiliaryFiles;
-use setpoint_dataplane::sync::{Desired, sync};
+use setpoint_dataplane::sync::{Desired, SyncOptions, sync};
 use setpoint_dataplane::target::ApiTarget;
 use setpoint_dataplane_api::Dialect;
 use setpoint_testutils::{Proxy, need, wait};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::counting::Fault;
 use crate::fake::{Fake, hello};
 use crate::sync::{TEXT, error, options, run, world};
 
@@ -87,4 +90,19 @@ async fn however_much_is_asked_at_once_it_takes_few_connections() {
     let asked = futures::future::join_all((0..200).map(|_| client.configuration_version())).await;
     assert!(asked.into_iter().all(|version| version.unwrap() == 7));
     assert!(fake.connections() <= 20, "{} connections", fake.connections());
+}
+
+/// Whatever became of the sync, it ends.
+#[tokio::test]
+async fn a_transaction_that_nobody_drops_in_time_holds_up_nobody() {
+    let (world, mut target) = need!(world(Dialect::default()).await);
+    target.fail("operate", [Fault::Broken]);
+    target.held = Some(("abort", Semaphore::new(0)));
+    let desired =
+        world.text(&(TEXT.replace("roundrobin", "leastconn") + "\nbackend more\n  server m1 127.0.0.1:3\n"));
+    let options = SyncOptions { fallback_to_raw: false, ..options() };
+    let ended = tokio::time::timeout(wait::LIMIT, run(&target, &desired, &options)).await;
+    let (error, _) = error(ended.expect("it has a deadline of its own"));
+    assert_eq!((error.stage, target.count("abort")), (Stage::Apply, 1), "{}", error.chain());
+    world.end().await;
 }

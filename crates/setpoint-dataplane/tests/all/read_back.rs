@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use setpoint_dataplane::client::{Client, Settings};
 use setpoint_dataplane::error::{ConnectionError, Stage};
-use setpoint_dataplane::sync::{SyncMode, SyncOptions};
+use setpoint_dataplane::files::AuxiliaryFiles;
+use setpoint_dataplane::sync::{Desired, SyncMode, SyncOptions, plan};
 use setpoint_dataplane::target::Target as _;
 use setpoint_dataplane_api::Dialect;
 use setpoint_haproxy::text::Document;
 use setpoint_testutils::{Missing, need};
+use tokio_util::sync::CancellationToken;
 
 use crate::counting::Fault;
+use crate::faults::is_equal;
 use crate::sync::{TEXT, error, is_done, options, run, target, world, world_at};
 use crate::world::{Place, World};
 
@@ -89,6 +92,65 @@ pub(crate) async fn what_an_api_drops_of_a_text_is_an_error_that_shows_it(
     assert!(error.chain().contains("http_request_rule/0"), "{}", error.chain());
     world.end().await;
     Ok(())
+}
+
+/// Texts of which the original makes something else, each behind a given one, and what the error names.
+fn lost_at_the_original() -> [(&'static str, String); 3] {
+    let long = "x".repeat(64 * 1024);
+    [
+        (
+            ".if",
+            "\n.if defined(NOBODY)\nbackend a\n  server c1 127.0.0.1:4\n.endif\n\nbackend z\n".to_owned(),
+        ),
+        (".if", "\nbackend z\n  .if defined(NOBODY)\n  timeout server 9s\n  .endif\n".to_owned()),
+        ("65536", format!("\nbackend long\n  # {long}\n\nbackend z\n")),
+    ]
+}
+
+#[tokio::test]
+async fn what_the_original_would_not_keep_is_an_error_before_anything_is_written() {
+    let mut places = vec![Place::nearest(Dialect::default())];
+    places.extend(Place::originals());
+    for place in places {
+        let (world, target) = need!(world_at(&place).await);
+        let original = target.inner.as_original();
+        let before = world.file();
+        for (why, text) in lost_at_the_original() {
+            let desired = world.text(&(TEXT.to_owned() + &text));
+            let (error, result) = error(run(&original, &desired, &options()).await);
+            assert_eq!(error.stage, Stage::Compare, "{place}: {}", error.chain());
+            assert!(error.chain().contains(why) && !error.hints.is_empty(), "{place}: {}", error.chain());
+            assert!(result.applied_operations.is_empty() && world.file() == before, "{place}: {text}");
+            let planned = plan(
+                &original,
+                &Desired { text: desired.clone().into_bytes(), files: AuxiliaryFiles::default() },
+                &options(),
+                &CancellationToken::new(),
+            )
+            .await;
+            assert_eq!(planned.unwrap_err().stage, Stage::Compare, "{place}");
+        }
+        // What differs in nothing is written by nobody.
+        is_done(&original, &world.text(TEXT)).await;
+        world.end().await;
+    }
+}
+
+/// If one of them keeps such a text some day, it need not be an error any more.
+#[tokio::test]
+async fn an_original_that_is_found_does_not_keep_what_is_an_error() {
+    for place in need!(Place::each_original()) {
+        for (_, text) in lost_at_the_original() {
+            let (world, target) = need!(world_at(&place).await);
+            let desired = world.text(&(TEXT.to_owned() + &text));
+            let version = target.version().await.unwrap();
+            let pushed = target.push(desired.as_bytes(), version).await;
+            let kept = target.read().await.unwrap().0;
+            let is_kept = pushed.is_ok() && is_equal(&target, &kept, desired.as_bytes());
+            assert!(!is_kept, "{place}: {}", String::from_utf8_lossy(&kept));
+            world.end().await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ async fn last_words(dataplane: Dataplane, limit: Duration) -> String {
 async fn one_that_never_answers_is_given_up_with_its_log() {
     let folder = Workdir::new("stand-in");
     let program = stand_in(&folder, "echo listening to nobody; exec sleep 600");
-    let dataplane = Dataplane::launched(program, need!(haproxy(NEWEST).await));
+    let dataplane = Dataplane::launched(program, need!(haproxy(NEWEST).await), Workdir::new("dataplaneapi"));
     let words = last_words(dataplane, Duration::from_secs(2)).await;
     assert!(words.starts_with("dataplaneapi: waited 2s in vain until it answers GET /v3/info"), "{words}");
     assert!(words.ends_with("listening to nobody\n"), "{words}");
@@ -97,7 +97,7 @@ async fn one_that_never_answers_is_given_up_with_its_log() {
 async fn one_that_ends_at_once_is_not_waited_for() {
     let folder = Workdir::new("stand-in");
     let program = stand_in(&folder, "echo configuration error: no such key >&2; exit 1");
-    let dataplane = Dataplane::launched(program, need!(haproxy(NEWEST).await));
+    let dataplane = Dataplane::launched(program, need!(haproxy(NEWEST).await), Workdir::new("dataplaneapi"));
     let words = last_words(dataplane, wait::LIMIT).await;
     assert!(words.contains("it ended: exit status: 1"), "{words}");
     assert!(words.ends_with("configuration error: no such key\n"), "{words}");
