@@ -307,3 +307,49 @@ fn a_directory_that_a_command_runs_in_is_made_anew_in_the_same_run() {
     assert_eq!(refused.code(), 1, "{}", refused.out());
     assert!(refused.err().contains("work"), "{}", refused.err());
 }
+
+#[test]
+fn a_directory_that_can_not_be_made_takes_nothing_away() {
+    let file = "files: {a: {path: d/x, content: precious, prevent_destroy: true}}\n";
+    let sandbox = Sandbox::new(file);
+    fs::create_dir(sandbox.path("d")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    // It was there before, and nobody says that it is to be taken over.
+    sandbox.declare(&format!("directories: {{d: {{mode: \"0755\"}}}}\n{file}"));
+    for _ in 0..2 {
+        let failed = sandbox.run(&["apply", "--yes"]);
+        assert_eq!(failed.code(), 1, "{}", failed.out());
+        assert!(!failed.out().contains("deleted") && !failed.out().contains("removed"), "{}", failed.out());
+        assert_eq!(sandbox.read("d/x"), "precious");
+    }
+    sandbox.declare(&format!("directories: {{d: {{mode: \"0755\", adopt: true}}}}\n{file}"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("d/x"), "precious");
+}
+
+#[test]
+fn what_moves_to_where_nothing_can_be_made_stays_where_it_is_and_is_not_undone() {
+    let declared = "files: {a: {path: old/x, content: precious}}\ndirectories: {old: {}}\n\
+                    commands: {db: {apply: echo data > db, undo: rm db}}\n";
+    let sandbox = Sandbox::new(declared);
+    sandbox.ok(&["apply", "--yes"]);
+    let moved = |slow: &str| {
+        format!(
+            "files: {{a: {{path: d/x, content: precious}}}}\ndirectories: {{d: {{after: [command.slow]}}}}\n\
+             commands:\n  slow: {{apply: \"{slow}\"}}\n  \
+             db: {{apply: echo data > db, undo: rm $ROOT/db, cwd: d}}\n"
+        )
+    };
+    let moved = |slow: &str| moved(slow).replace("$ROOT", sandbox.root().to_str().unwrap());
+    sandbox.declare(&moved("false"));
+    let failed = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(failed.code(), 1, "{}", failed.out());
+    assert_eq!(sandbox.read("old/x"), "precious", "{}", failed.out());
+    assert!(sandbox.path("db").exists(), "{}", failed.out());
+    let explained = sandbox.ok(&["explain", "file.a"]);
+    assert!(explained.contains("directory/d"), "{explained}");
+    sandbox.declare(&moved("true"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("d/x"), "precious");
+    assert!(!sandbox.path("old").exists() && sandbox.path("db").exists());
+}

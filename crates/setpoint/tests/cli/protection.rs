@@ -112,3 +112,13 @@ fn a_plan_says_whose_protection_ends_and_is_refused_where_that_changed() {
     sandbox.ok(&["apply", "--yes"]);
     assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
 }
+
+#[test]
+fn what_is_protected_is_not_made_anew_with_the_directory_that_it_is_in() {
+    let sandbox =
+        Sandbox::new("directories: {d: {}}\nfiles: {f: {path: d/f, content: x, prevent_destroy: true}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    let refused = sandbox.run(&["apply", "--yes", "--replace", "directory.d"]);
+    assert_eq!(refused.code(), 1, "{}{}", refused.out(), refused.err());
+    assert!(refused.err().contains("protected by `prevent_destroy`: file/f"), "{}", refused.err());
+}

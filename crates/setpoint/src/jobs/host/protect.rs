@@ -34,9 +34,15 @@ pub(crate) fn remember(manifest: &Manifest, current: &mut CurrentGraph) -> bool 
 pub(crate) fn check(manifest: &Manifest, current: &CurrentGraph, plan: &Plan) -> Result<(), CliError> {
     let deletes = plan.operations.iter().filter(|operation| operation.action == Action::Delete);
     // A restart takes nothing away, and what makes room comes back with what nobody declared of it. Who wants it made anew from
-    // nothing is refused.
+    // nothing is refused, also where that is asked for something that it is in.
+    let requested = |operation: &PlannedOperation| operation.code == Some(ReasonCode::Requested);
+    let any_requested = plan.operations.iter().any(requested);
+    let made_anew_with_another = |operation: &PlannedOperation| {
+        any_requested && operation.code == Some(ReasonCode::DependencyRecreated)
+    };
     let comes_back = |operation: &PlannedOperation| {
-        operation.temporary && (is_activity(&operation.kind) || operation.code != Some(ReasonCode::Requested))
+        let from_nothing = requested(operation) || made_anew_with_another(operation);
+        operation.temporary && (is_activity(&operation.kind) || !from_nothing)
     };
     let lasting = deletes.filter(|operation| !comes_back(operation));
     let protected: Vec<(ItemRef, bool)> = lasting
