@@ -149,8 +149,10 @@ impl KindEntry {
             restored: |item, original| item.get::<K>()?.restored(original).map(ItemHandle::new),
             with_need: |item, need| {
                 let mut item = item.get::<K>()?.clone();
-                item.needs_mut().push(need);
-                item.needs_mut().sort();
+                if !item.needs_mut().contains(&need) {
+                    item.needs_mut().push(need);
+                    item.needs_mut().sort();
+                }
                 Some(ItemHandle::new(item))
             },
         }

@@ -15,7 +15,7 @@ use super::table::Section;
 use super::yaml::{Data, Node};
 use super::{Contents, Declared};
 use crate::item::{Access, Because, Content, Dependence, Invocation, Need, RootPath, Wait, quoted};
-use crate::kinds::{self, File, Nature, Process, path_of};
+use crate::kinds::{self, Command, File, Nature, Process, path_of};
 
 /// What came of the manifests.
 pub(crate) struct Built {
@@ -112,10 +112,14 @@ pub(crate) fn build<'a>(
     let mut parents = Parents::default();
     for node in graph.items() {
         let item = node.item();
-        let log = item.get::<Process>().and_then(|process| process.log.as_ref());
-        if let Some(path) = path_of(item).or(log) {
-            let declared = |path: &str| by_path.get(path).map(|&at| resolver.reference(at));
+        let process = item.get::<Process>();
+        let declared = |path: &str| by_path.get(path).map(|&at| resolver.reference(at));
+        if let Some(path) = path_of(item).or(process.and_then(|process| process.log.as_ref())) {
             parents.take_in(path, item.reference(), declared);
+        }
+        let command = item.get::<Command>().and_then(|command| command.cwd.as_ref());
+        if let Some(directory) = command.or(process.and_then(|process| process.cwd.as_ref())) {
+            parents.take_in_directory(directory, item.reference(), declared);
         }
     }
     let declared = declared.into_iter().collect();

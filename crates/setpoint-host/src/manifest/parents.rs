@@ -1,6 +1,6 @@
 //! The directories that declared items are in and that nobody declared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
 
@@ -9,7 +9,11 @@ use crate::kinds::{Directory, with_need};
 
 /// Undeclared directories by path, the outer ones first.
 #[derive(Debug, Default)]
-pub(crate) struct Parents(BTreeMap<RootPath, Parent>);
+pub(crate) struct Parents {
+    directories: BTreeMap<RootPath, Parent>,
+    /// Items that run in directories: each with the directories that nobody declared around it, the nearest one first.
+    runs_in: Vec<(ItemRef, Vec<RootPath>)>,
+}
 
 #[derive(Debug, Default)]
 struct Parent {
@@ -31,7 +35,7 @@ impl Parents {
         let mut around = None;
         let mut next = path.parent();
         while let Some(parent) = next {
-            if let Some(known) = self.0.get_mut(parent) {
+            if let Some(known) = self.directories.get_mut(parent) {
                 if undeclared.is_empty() {
                     known.children.push(item.clone());
                 }
@@ -48,15 +52,29 @@ impl Parents {
         for (i, parent) in undeclared.into_iter().enumerate() {
             let Ok(path) = RootPath::new(parent) else { continue };
             let children = if i == 0 { vec![item.clone()] } else { Vec::new() };
-            self.0.insert(path, Parent { children, around: around.clone() });
+            self.directories.insert(path, Parent { children, around: around.clone() });
         }
+    }
+
+    /// Takes in the directory that an item runs in: nothing is made for its sake, but it waits for what is made for others.
+    pub(crate) fn take_in_directory(
+        &mut self,
+        directory: &RootPath,
+        item: &ItemRef,
+        declared: impl Fn(&str) -> Option<ItemRef>,
+    ) {
+        let outer = |path: &&str| path.rsplit_once('/').map(|(outer, _)| outer);
+        let around = std::iter::successors(Some(directory.as_str()), outer);
+        let undeclared = around.take_while(|path| declared(path).is_none());
+        self.runs_in.push((item.clone(), undeclared.filter_map(|path| RootPath::new(path).ok()).collect()));
     }
 
     /// Adds to a graph those that are wanted, as items that what is inside of them needs. Returns whether any was added.
     pub(crate) fn add_to(&self, graph: &mut Graph, is_wanted: impl Fn(&RootPath) -> bool) -> bool {
         let mut added: BTreeMap<&str, ItemRef> = BTreeMap::new();
         let mut changed = false;
-        for (path, parent) in &self.0 {
+        let mut new: BTreeSet<&RootPath> = BTreeSet::new();
+        for (path, parent) in &self.directories {
             let reference = reference(path);
             let is_there = graph.contains(&reference);
             if !is_there && !is_wanted(path) {
@@ -71,14 +89,27 @@ impl Parents {
             let (name, path, access) = (reference.name().clone(), path.clone(), Access::default());
             let directory = Directory { name, path, access, adopt: false, implicit: true, needs };
             changed |= graph.put_item(ItemHandle::new(directory)).is_ok();
+            new.insert(path);
             for child in &parent.children {
-                let with = graph.item(child).and_then(|item| with_need(item, inside(&reference)));
-                // The same reference: such a put is never refused.
-                let _ = with.map(|item| graph.put_item(item));
+                need(graph, child, &reference);
+            }
+        }
+        for (item, around) in &self.runs_in {
+            if let Some(nearest) = around.iter().find(|path| added.contains_key(path.as_str()))
+                && new.contains(nearest)
+            {
+                need(graph, item, &reference(nearest));
             }
         }
         changed
     }
+}
+
+/// Lets an item need the directory that it is in.
+fn need(graph: &mut Graph, item: &ItemRef, directory: &ItemRef) {
+    let with = graph.item(item).and_then(|item| with_need(item, inside(directory)));
+    // The same reference: such a put is never refused.
+    let _ = with.map(|item| graph.put_item(item));
 }
 
 /// What an undeclared directory is called: its path with a slash, which no declared name ends with. One that is declared

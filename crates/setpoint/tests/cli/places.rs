@@ -597,3 +597,17 @@ fn a_plan_shows_what_becomes_of_what_was_set_aside() {
     sandbox.ok(&["apply", "kept"]);
     assert_eq!(sandbox.tree(), ["h", "kept"]);
 }
+
+#[test]
+fn what_runs_in_a_directory_that_nobody_declared_does_so_while_that_is_there() {
+    let sandbox = Sandbox::new(
+        "files: {f: {path: w/f, content: x}}\n\
+         commands: {c: {cwd: w, check: test -e ../mark, apply: touch ../mark, undo: rm ../mark}}\n\
+         processes: {p: {cwd: w, command: exec sleep 1000, log: w/log}}\n",
+    );
+    sandbox.ok(&["apply", "--yes"]);
+    assert!(sandbox.path("mark").exists());
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+    sandbox.ok(&["destroy", "--yes"]);
+    assert!(!sandbox.path("mark").exists() && !sandbox.path("w").exists());
+}
