@@ -328,3 +328,15 @@ fn who_gives_a_manifest_for_a_plan_is_told_how_to_name_it() {
     }
     assert!(sandbox.ok(&["apply", "--yes", "-f", "site.yaml"]).contains("1 created"));
 }
+
+#[test]
+fn a_kept_plan_is_carried_out_by_the_command_that_is_shown() {
+    let sandbox = Sandbox::new("");
+    fs::create_dir(sandbox.path("it's here")).unwrap();
+    sandbox.write("it's here/site.yaml", "files: {f: {content: x}}\n");
+    let kept = sandbox.ok(&["plan", "-f", "it's here", "--state", "kept state", "--out", "a plan"]);
+    let command = kept.lines().last().unwrap().split('`').nth(1).unwrap();
+    assert_eq!(command, r"setpoint apply -f 'it'\''s here' --state 'kept state' 'a plan'", "{kept}");
+    sandbox.ok(&["apply", "-f", "it's here", "--state", "kept state", "a plan"]);
+    assert_eq!(sandbox.read("it's here/f"), "x");
+}

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -28,6 +28,30 @@ pub(crate) struct PathArgs {
     /// Where Setpoint remembers what it made; by default `.setpoint` beside the manifests.
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+}
+
+impl PathArgs {
+    /// The options that name the same manifests and the same state to a shell, each with a space before it.
+    pub(crate) fn options(&self) -> String {
+        let mut options = String::new();
+        if self.file != Path::new(".") {
+            options = format!(" -f {}", shell_word(&self.file));
+        }
+        if let Some(state) = &self.state {
+            options = format!("{options} --state {}", shell_word(state));
+        }
+        options
+    }
+}
+
+/// A path as a shell reads it.
+pub(crate) fn shell_word(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !path.is_empty() && path.chars().all(is_plain) {
+        return path;
+    }
+    format!("'{}'", path.replace('\'', "'\\''"))
 }
 
 /// What a plan is about, and how it is carried out.

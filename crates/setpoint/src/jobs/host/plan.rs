@@ -4,7 +4,7 @@ use setpoint_engine::{Refreshed, Selection};
 
 use super::ahead;
 use super::apply;
-use super::args::PlanArgs;
+use super::args::{PlanArgs, shell_word};
 use super::planfile::PlanFile;
 use super::preview::{self, Preview};
 use super::print::counted;
@@ -70,7 +70,11 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     } else {
         print(&super::print::preview(&preview, current, intended))?;
         if let Some(path) = &args.out {
-            print(&format!("Kept in {0}; `setpoint apply {0}` carries it out.\n", path.display()))?;
+            let (kept, options) = (shell_word(path), args.set.at.options());
+            print(&format!(
+                "Kept in {}; `setpoint apply{options} {kept}` carries it out.\n",
+                path.display()
+            ))?;
         }
     }
     preview.result()?;
