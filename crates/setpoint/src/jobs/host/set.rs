@@ -203,7 +203,19 @@ pub(crate) fn add_parents(manifest: &mut Manifest, host: &Host, current: &Curren
         .items()
         .filter_map(|node| node.item().get::<Directory>().map(|directory| directory.path.as_str()))
         .collect();
-    manifest.add_parents(|path| remembered.contains(path.as_str()) || !host.is_directory(path));
+    // What is in a directory that moves is not there any more when something comes to its old place.
+    let moves: Vec<String> = current
+        .items()
+        .filter_map(|node| {
+            let (old, new) = (node.item().get::<Directory>()?, manifest.graph().item(node.reference())?);
+            (new.get::<Directory>()?.path != old.path).then(|| format!("{}/", old.path))
+        })
+        .collect();
+    manifest.add_parents(|path| {
+        remembered.contains(path.as_str())
+            || !host.is_directory(path)
+            || moves.iter().any(|old| path.as_str().starts_with(old.as_str()))
+    });
 }
 
 /// Becomes the writer of a state.
