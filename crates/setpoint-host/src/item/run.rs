@@ -62,7 +62,7 @@ pub struct Wait(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WaitError {
     /// It is not written as one.
-    #[error("a time is a number with ms, s, m or h behind it, such as \"10s\"")]
+    #[error("a time is a whole number with ms, s, m or h behind it, such as \"10s\"")]
     NoTime,
     /// It is longer than anything should take.
     #[error("a time is at most a week (168h)")]

@@ -340,7 +340,7 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostic
                         None => Some(format!("the name of a variable is text, and this is {}", key.words())),
                         Some("") => Some("the name of a variable is empty".to_owned()),
                         Some(name) if name.contains('=') => {
-                            Some("the name of a variable has no `=` in it".to_owned())
+                            Some("the name of a variable must not contain `=`".to_owned())
                         }
                         Some(name) if name.contains('\0') => {
                             Some("the name of a variable has no NUL character in it".to_owned())

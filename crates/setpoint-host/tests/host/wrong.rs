@@ -95,7 +95,7 @@ fn what_is_empty_is_said_to_be_empty() {
     is(&command("7"), 2, 16, "and this is a number", "put it in quotes");
     let env = |key: &str| format!("processes:\n  a: {{command: x, env: {{{key}: y}}}}\n");
     is(&env("''"), 2, 25, "the name of a variable is empty", "");
-    is(&env("a=b"), 2, 25, "the name of a variable has no `=` in it", "");
+    is(&env("a=b"), 2, 25, "the name of a variable must not contain `=`", "");
     is(&env("[a]"), 2, 25, "the name of a variable is text, and this is a list", "");
 }
 
