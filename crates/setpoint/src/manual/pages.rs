@@ -72,7 +72,10 @@ pub(super) const PAGES: &[Page] = &[
         command: "destroy",
         examples: &[
             Example("Show what would be removed, ask, and remove it:", "setpoint destroy"),
-            Example("Remove one thing and what can't be there without it:", "setpoint destroy --target directory.logs --yes"),
+            Example(
+                "Remove one thing and what can't be there without it:",
+                "setpoint destroy --target directory.logs --yes",
+            ),
         ],
         exit: &[
             Exit(0, "All that Setpoint made is gone."),

@@ -312,7 +312,10 @@ fn a_job_brings_only_the_crates_that_it_needs() {
     assert_eq!(own("haproxy"), ["files", "haproxy", "plan"]);
     assert_eq!(own("dataplane"), ["dataplane-api", "files", "haproxy", "instance", "observe", "plan"]);
     assert_eq!(own("sync"), ["dataplane", "files", "haproxy", "names", "observe", "plan"]);
-    assert_eq!(own("composite"), ["composite", "consul", "kube", "loop", "names", "observe", "plan"]);
+    assert_eq!(
+        own("composite"),
+        ["composite", "consul", "kube", "kv", "loop", "names", "observe", "plan", "structure"]
+    );
     assert!(!crates("haproxy").contains(&"tokio".to_owned()), "reading files needs no runtime");
 }
 
