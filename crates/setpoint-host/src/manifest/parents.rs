@@ -63,8 +63,9 @@ impl Parents {
         item: &ItemRef,
         declared: impl Fn(&str) -> Option<ItemRef>,
     ) {
-        let outer = |path: &&str| path.rsplit_once('/').map(|(outer, _)| outer);
-        let around = std::iter::successors(Some(directory.as_str()), outer);
+        let outer = |path: &str| path.rsplit_once('/').map(|(outer, _)| outer.len());
+        let text = directory.as_str();
+        let around = std::iter::successors(Some(text), |path| outer(path).map(|end| &text[..end]));
         let undeclared = around.take_while(|path| declared(path).is_none());
         self.runs_in.push((item.clone(), undeclared.filter_map(|path| RootPath::new(path).ok()).collect()));
     }
@@ -84,12 +85,12 @@ impl Parents {
             if is_there {
                 continue;
             }
+            new.insert(path);
             let outer = path.parent().and_then(|outer| added.get(outer)).or(parent.around.as_ref());
             let needs = outer.map(inside).into_iter().collect();
             let (name, path, access) = (reference.name().clone(), path.clone(), Access::default());
             let directory = Directory { name, path, access, adopt: false, implicit: true, needs };
             changed |= graph.put_item(ItemHandle::new(directory)).is_ok();
-            new.insert(path);
             for child in &parent.children {
                 need(graph, child, &reference);
             }
