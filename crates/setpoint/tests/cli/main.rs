@@ -35,6 +35,8 @@ mod full;
 mod haproxy;
 mod history;
 mod index;
+#[cfg(feature = "host")]
+mod inside;
 mod jobs;
 #[cfg(feature = "host")]
 mod kills;
